@@ -1,0 +1,197 @@
+"""Building GraphsTuples from arrays, networkx and dense adjacency, and checking them.
+
+Everywhere in jattn a set of graphs is one `jraph.GraphsTuple` whose fields are
+
+    nodes      {"features": [nodes, features], "attention": [nodes]}   attention: target, >= 0, all zero where unknown
+    edges      [edges]      weight of each directed edge; an undirected edge stands there in both directions
+    senders    [edges]      node ids over all graphs, int32
+    receivers  [edges]
+    globals    {"label": [graphs]}   class, or value to regress
+    n_node     [graphs]
+    n_edge     [graphs]
+
+On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins several into one.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import jraph
+import networkx as nx
+import numpy as np
+from jraph import GraphsTuple
+from numpy.typing import ArrayLike
+
+
+def from_arrays(
+    features: ArrayLike,
+    senders: ArrayLike,
+    receivers: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    attention: ArrayLike | None = None,
+    label: float = 0,
+) -> GraphsTuple:
+    """One graph from arrays.
+
+    Args:
+      features: input features, [nodes, features].
+      senders: first node of each directed edge, [edges], counted from 0.
+      receivers: second node of each directed edge, [edges]. Each edge has to be there in both directions.
+      weights: edge weights, [edges]; 1 where not given. Both directions carry the same.
+      attention: target attention, [nodes], at least 0; it is normalised where it is used. Zero where not given.
+      label: the graph's class (an integer) or the value to regress.
+
+    Returns:
+      A numpy `GraphsTuple` of one graph, its fields as this module's head lists them.
+
+    Raises:
+      ValueError: an array has the wrong shape, a value is not finite, a node is out of range, an edge lacks its reverse.
+    """
+    x = np.asarray(features)
+    if x.ndim != 2:
+        raise ValueError(f"features: expected shape [nodes, features], got {x.shape}")
+    count = len(x)
+    senders, receivers = _indices("senders", senders), _indices("receivers", receivers)
+    weights = np.ones(len(senders), np.float32) if weights is None else np.asarray(weights, np.float32)
+    attention = np.zeros(count, np.float32) if attention is None else np.asarray(attention, np.float32)
+    graph = GraphsTuple(
+        nodes={"features": x if x.dtype == np.uint8 else x.astype(np.float32), "attention": attention},
+        edges=weights,
+        senders=senders,
+        receivers=receivers,
+        globals={"label": np.asarray([label], np.int32 if isinstance(label, int | np.integer) else np.float32)},
+        n_node=np.asarray([count], np.int32),
+        n_edge=np.asarray([len(senders)], np.int32),
+    )
+    check(graph)
+    return graph
+
+
+def from_dense(
+    features: ArrayLike, adjacency: ArrayLike, *, attention: ArrayLike | None = None, label: float = 0
+) -> GraphsTuple:
+    """One graph from a symmetric weighted adjacency, [nodes, nodes]; the rest as in `from_arrays`."""
+    adjacency = np.asarray(adjacency, np.float32)
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(f"adjacency: expected shape [nodes, nodes], got {adjacency.shape}")
+    if len(adjacency) != len(np.asarray(features)):
+        raise ValueError(f"adjacency: {len(adjacency)} nodes, but features has {len(np.asarray(features))}")
+    senders, receivers = np.nonzero(adjacency)
+    weights = adjacency[senders, receivers]
+    return from_arrays(features, senders, receivers, weights=weights, attention=attention, label=label)
+
+
+def from_networkx(
+    graph: nx.Graph, *, features: str = "features", weight: str = "weight", attention: str = "attention", label: float = 0
+) -> GraphsTuple:
+    """One graph from an undirected networkx graph, nodes in its own order.
+
+    Args:
+      graph: an undirected graph without parallel edges.
+      features: the node attribute that holds a node's features, a number or a sequence of equal length for all nodes.
+      weight: the edge attribute that holds a weight; 1 where an edge lacks it.
+      attention: the node attribute that holds the target attention; 0 where a node lacks it.
+      label: as in `from_arrays`.
+
+    Raises:
+      ValueError: the graph is directed or a multigraph, or a node lacks its features.
+    """
+    if graph.is_directed() or graph.is_multigraph():
+        raise ValueError("graph: expected an undirected networkx.Graph; use graph.to_undirected() or networkx.Graph(graph)")
+    index: dict[Hashable, int] = {node: i for i, node in enumerate(graph)}
+    for node, data in graph.nodes(data=True):
+        if features not in data:
+            raise ValueError(f"node {node!r} has no attribute {features!r}; it has {sorted(data)}")
+    rows = [np.atleast_1d(graph.nodes[node][features]) for node in graph]
+    pairs = [(index[u], index[v], data.get(weight, 1.0)) for u, v, data in graph.edges(data=True)]
+    pairs += [(v, u, w) for u, v, w in pairs if u != v]
+    return from_arrays(
+        np.stack(rows) if rows else np.zeros((0, 1), np.float32),
+        [u for u, _, _ in pairs],
+        [v for _, v, _ in pairs],
+        weights=[w for _, _, w in pairs],
+        attention=[graph.nodes[node].get(attention, 0.0) for node in graph],
+        label=label,
+    )
+
+
+def check(graphs: GraphsTuple) -> None:
+    """Raises `ValueError` naming the first thing wrong with a numpy `GraphsTuple`; see the head of this module."""
+    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
+    senders, receivers, weights = (np.asarray(a) for a in (graphs.senders, graphs.receivers, graphs.edges))
+    features, attention = (np.asarray(graphs.nodes[name]) for name in ("features", "attention"))
+    nodes, edges = int(n_node.sum()), int(n_edge.sum())
+    if (n_node < 0).any() or (n_edge < 0).any():
+        raise ValueError("n_node and n_edge: a size is negative")
+    _expect_length("features", features, nodes, "node")
+    _expect_length("attention", attention, nodes, "node")
+    for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
+        _expect_length(name, array, edges, "directed edge")
+    _expect_length("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
+    for name, array in (("features", features), ("attention", attention), ("weights", weights)):
+        _expect_finite(name, array)
+    for name, array in (("attention", attention), ("weights", weights)):
+        if (array < 0).any():
+            first = int(np.argmax(array < 0))
+            raise ValueError(f"{name}[{first}] is {array[first]}: expected at least 0")
+    start = np.cumsum(n_node) - n_node
+    graph_of_edge = np.repeat(np.arange(len(n_node)), n_edge)
+    for ends in (senders, receivers):
+        local = ends - start[graph_of_edge]
+        wrong = (local < 0) | (local >= n_node[graph_of_edge])
+        if wrong.any():
+            edge = int(np.argmax(wrong))
+            size = int(n_node[graph_of_edge[edge]])
+            allowed = f"the graph has {size} nodes (0-{size - 1})" if size else "the graph has no nodes"
+            raise ValueError(f"node {local[edge]} of edge {edge} is out of range: {allowed}")
+    _expect_symmetric(senders, receivers, weights)
+
+
+def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.ndarray) -> None:
+    forward, backward = np.lexsort((receivers, senders)), np.lexsort((senders, receivers))
+    same = (senders[forward] == receivers[backward]) & (receivers[forward] == senders[backward])
+    if not same.all():
+        edge = _first_without_reverse(senders, receivers)
+        raise ValueError(
+            f"edge {edge} ({senders[edge]} -> {receivers[edge]}) has no reverse: an undirected edge is listed in both directions"
+        )
+    twice = (np.diff(senders[forward]) == 0) & (np.diff(receivers[forward]) == 0)
+    if twice.any():
+        edge = int(forward[1:][np.argmax(twice)])
+        raise ValueError(f"edge {edge} ({senders[edge]} -> {receivers[edge]}) is listed twice; add the weights up")
+    unequal = weights[forward] != weights[backward]
+    if unequal.any():
+        at = int(np.argmax(unequal))
+        edge, other = forward[at], backward[at]
+        raise ValueError(
+            f"edge {edge} ({senders[edge]} -> {receivers[edge]}) has weight {weights[edge]}, its reverse {weights[other]}"
+        )
+
+
+def _first_without_reverse(senders: np.ndarray, receivers: np.ndarray) -> int:
+    pairs = set(zip(senders.tolist(), receivers.tolist(), strict=True))
+    return next(
+        (i for i, (s, r) in enumerate(zip(senders.tolist(), receivers.tolist(), strict=True)) if (r, s) not in pairs), 0
+    )
+
+
+def _indices(name: str, values: ArrayLike) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected shape [edges], got {array.shape}")
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name}: expected integers, got {array.dtype}")
+    return array.astype(np.int32)
+
+
+def _expect_length(name: str, array: np.ndarray, length: int, what: str) -> None:
+    if array.ndim == 0 or len(array) != length:
+        raise ValueError(f"{name}: expected one entry per {what} ({length}), got shape {array.shape}")
+
+
+def _expect_finite(name: str, array: np.ndarray) -> None:
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"{name}{list(where)} is {array[where]}: expected finite numbers")

@@ -1,0 +1,51 @@
+"""The task loss and the KL divergence of attention from its target."""
+
+from typing import Literal
+
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Num
+
+from jattn.attention import normalize_target
+from jattn.pooling import Pooled
+from jattn.topology import SUM_OFFSET, Topology
+
+Task = Literal["regression", "classification"]
+LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
+
+
+def task_loss(
+    prediction: Float[Array, "graphs outputs"], label: Num[Array, "graphs"], real: Bool[Array, "graphs"], task: Task
+) -> Float[Array, ""]:
+    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none."""
+    if task == "regression":
+        per_graph = (prediction[:, 0] - label) ** 2
+    else:
+        per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
+    return _mean(per_graph, real)
+
+
+def attention_loss(pooled: Pooled, target: Float[Array, "nodes"], topology: Topology) -> Float[Array, ""]:
+    r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
+
+    .. math:: \frac{1}{G} \sum_g \frac{1}{N_g + 10^{-7}} \sum_{i \in g} a_i (\log a_i - \log(\alpha_i + 10^{-14}))
+
+    over the N_g nodes that entered the pooling; a is the target normalised over them, terms with a_i = 0 are 0.
+    Knyazev et al. 2019, eq. 4, without the weight beta.
+
+    Args:
+      pooled: what the pooling layer did.
+      target: target attention of each node, not necessarily normalised.
+      topology: the graphs as the network was given them.
+    """
+    before = topology.keep(pooled.present)
+    target = normalize_target(target, before)
+    positive = target > 0
+    log_target = jnp.log(jnp.where(positive, target, 1.0))
+    log_alpha = jnp.log(jnp.where(positive, pooled.attention, 1.0) + LOG_OFFSET)
+    divergence = before.sum(jnp.where(positive, target * (log_target - log_alpha), 0.0))
+    return _mean(divergence / (before.size + SUM_OFFSET), topology.real)
+
+
+def _mean(per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"]) -> Float[Array, ""]:
+    return jnp.sum(per_graph, where=real) / jnp.maximum(real.sum(), 1)

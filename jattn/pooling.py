@@ -1,0 +1,115 @@
+"""Attention pooling: features times attention, then nodes of little attention are dropped (by masks)."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax.numpy as jnp
+from flax import linen as nn
+from jaxtyping import Array, Bool, Float
+
+from jattn.attention import AttentionScorer, Scorer, normalize_target
+from jattn.layers import Aggregation
+from jattn.topology import Topology
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Keeps the nodes with alpha > tau, strictly; a graph may become empty (Knyazev et al. 2019, eq. 3)."""
+
+    tau: float
+
+    def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
+        """Which nodes to keep."""
+        return topology.kept & (alpha > self.tau)
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Drops the round(N (1 - ratio)) nodes of least alpha of each graph (Gao and Ji 2019, in the paper's form).
+
+    N counts the nodes still kept; halves round to even; of equal alphas the lower index stays.
+    """
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ratio <= 1:
+            raise ValueError(f"ratio: {self.ratio} is not within 0 to 1")
+
+    def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
+        """Which nodes to keep."""
+        size = topology.size
+        keep = size - jnp.round(size * jnp.float32(1 - self.ratio))
+        # Rows in order of graph, then of falling alpha, dropped nodes last; lexsort is stable, so the lower index wins.
+        order = jnp.lexsort((jnp.where(topology.kept, -alpha, jnp.inf), topology.graph_of))
+        place = jnp.zeros_like(order).at[order].set(jnp.arange(len(order)))
+        rank = place - topology.spread(jnp.cumsum(topology.n_node) - topology.n_node)
+        return topology.kept & (rank < topology.spread(keep))
+
+
+@dataclass(frozen=True)
+class AttentionPooling:
+    """One attention pooling, placed before a convolution.
+
+    Attributes:
+      rule: which nodes stay, `Threshold(tau)` or `TopK(ratio)`.
+      scorer: what scores the nodes.
+      reads: the features that are scored: those being pooled ("current") or those that entered the convolution before
+        ("previous": after that convolution's own pooling, where it had one).
+    """
+
+    rule: Threshold | TopK
+    scorer: Scorer = Scorer()
+    reads: Literal["current", "previous"] = "current"
+
+
+class Pooled(NamedTuple):
+    """What one pooling did.
+
+    Attributes:
+      attention: alpha of every node, 0 for those that were gone before, [nodes].
+      present: nodes that entered the pooling, [nodes].
+      kept: nodes that it kept, [nodes].
+    """
+
+    attention: Float[Array, "nodes"]
+    present: Bool[Array, "nodes"]
+    kept: Bool[Array, "nodes"]
+
+
+class Pool(nn.Module):
+    r"""Pools by attention: x_i becomes alpha_i x_i, then nodes drop out of the topology.
+
+    .. math:: \alpha = \mathrm{softmax}(\mathrm{score}(x)), \quad Z_i = \alpha_i X_i
+
+    Knyazev et al. 2019, section 2.2.
+    """
+
+    config: AttentionPooling
+    order: int
+    aggregation: Aggregation
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "nodes features"],
+        scored: Float[Array, "nodes scored_features"],
+        target: Float[Array, "nodes"],
+        topology: Topology,
+    ) -> tuple[Float[Array, "nodes features"], Topology, Pooled]:
+        """The pooled features, the reduced topology, and what was done.
+
+        Args:
+          x: features to pool.
+          scored: features to score.
+          target: target attention, read by the "truth" scorer alone.
+          topology: the graphs before pooling.
+        """
+        if self.config.scorer.kind == "truth":
+            alpha = normalize_target(target, topology)
+        else:
+            scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(scored, topology)
+            alpha = topology.softmax(scores)
+        kept = self.config.rule(alpha, topology)
+        reduced = topology.keep(kept)
+        return reduced.zero_dropped(alpha[:, None] * x), reduced, Pooled(alpha, topology.kept, kept)

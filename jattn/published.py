@@ -1,0 +1,151 @@
+"""Reading trained weights in the naming of the paper's published implementation.
+
+Such a model is a configuration (JSON) and named arrays: poolings and convolutions are numbered together in the order of
+the forward pass, `graph_layers.I.fc.J` are the linear maps of a convolution, `graph_layers.I.proj` the scorer of a pooling,
+`fc.0` is the output map (`fc.1` after dropout). Weights are [out, in], here [in, out].
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jattn.attention import Scorer
+from jattn.model import Network
+from jattn.pooling import AttentionPooling, Threshold, TopK
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class PublishedModel(NamedTuple):
+    """A trained model.
+
+    Attributes:
+      network: the architecture.
+      params: its weights, as `network.init` would give them under "params".
+      config: the configuration as published, with "dataset".
+      expected: what it reaches: accuracy (%) by subset, "auc_0" the attention AUC (%) of the first pooling, and so on.
+    """
+
+    network: Network
+    params: dict[str, Any]
+    config: dict[str, Any]
+    expected: dict[str, float]
+
+
+def load_published(folder: Path) -> dict[str, PublishedModel]:
+    """All models of a folder with `index.json` and, for each NAME in it, `NAME.weights.npz`.
+
+    Raises:
+      FileNotFoundError: the folder lacks one of these files.
+      ValueError: a configuration or the weights do not fit together; the message names the model.
+    """
+    index_file = folder / "index.json"
+    if not index_file.is_file():
+        raise FileNotFoundError(f"{index_file}: not found; expected index.json and NAME.weights.npz of every model in it")
+    models = {}
+    for name, entry in json.loads(index_file.read_text()).items():
+        weights_file = folder / f"{name}.weights.npz"
+        if not weights_file.is_file():
+            raise FileNotFoundError(f"{weights_file}: not found, though {index_file} names the model {name!r}")
+        try:
+            with np.load(weights_file, allow_pickle=False) as arrays:
+                weights = dict(arrays)
+            config = entry["config"]
+            network = network_from_config(config, outputs=_outputs(weights))
+            models[name] = PublishedModel(network, params_from_weights(weights, network), config, entry.get("test", {}))
+        except KeyError as error:
+            raise ValueError(f"model {name!r} of {index_file}: {error.args[0]!r} is missing") from error
+    return models
+
+
+def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:
+    """The architecture that a published configuration describes.
+
+    Args:
+      config: "filters", "filter_scale" (K), "n_hidden" (0: a linear map), "aggregation", "readout", "dropout", "pool" (None,
+        or "attn", kind of supervision, rule, then for each convolution "skip" or the threshold or ratio of the pooling
+        before it) and "pool_arch" ("fc", "prev" or "curr", hidden units if an MLP; or "gnn", "prev" or "curr").
+      outputs: outputs a graph.
+
+    Raises:
+      ValueError: a setting has a value that is not known.
+    """
+    return Network(
+        filters=tuple(config["filters"]),
+        order=config["filter_scale"],
+        aggregation=config["aggregation"],
+        hidden=config["n_hidden"] or None,
+        readout=config["readout"],
+        outputs=outputs,
+        poolings=_poolings(config.get("pool"), config.get("pool_arch")),
+        dropout=config["dropout"],
+    )
+
+
+def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[AttentionPooling | None, ...]:
+    if pool is None:
+        return ()
+    _, supervision, rule, *places = pool
+    rules = {"threshold": Threshold, "topk": TopK}
+    if rule not in rules:
+        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(rules)}")
+    kind, reads, *hidden = architecture or ["fc", "prev"]
+    kinds = {"fc": "mlp" if hidden else "linear", "gnn": "network"}
+    if kind not in kinds:
+        raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(kinds)}")
+    scorer = Scorer("truth" if supervision == "gt" else kinds[kind], **{"hidden": int(hidden[0])} if hidden else {})
+    poolings: list[AttentionPooling | None] = []
+    for i, place in enumerate(places):
+        # Nothing entered a convolution before the first: there the published models score what is pooled.
+        current = reads == "curr" or i == 0
+        layer = AttentionPooling(rules[rule](float(place)), scorer, "current" if current else "previous") if place != "skip" else None
+        poolings.append(layer)
+    return tuple(poolings)
+
+
+def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
+    """Named arrays as the parameters of a network.
+
+    Raises:
+      KeyError: an array that the network needs is missing.
+    """
+    params: dict[str, Any] = {}
+    place = 0
+    for i in range(len(network.filters)):
+        pooling = network.poolings[i] if i < len(network.poolings) else None
+        if pooling is not None:
+            if pooling.scorer.kind != "truth":
+                params[f"pool_{i}"] = {"scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer)}
+            place += 1
+        params[f"conv_{i}"] = _convolution(weights, f"graph_layers.{place}.fc", network.hidden is not None)
+        place += 1
+    params["output"] = _linear(weights, "fc.1" if network.dropout else "fc.0")
+    return params
+
+
+def _scorer(weights: Arrays, name: str, scorer: Scorer) -> dict[str, Any]:
+    match scorer.kind:
+        case "linear":
+            return {"projection": {"kernel": weights[f"{name}.weight"].T}}
+        case "mlp":
+            return {"hidden_layer": _linear(weights, f"{name}.0"), "linear": _linear(weights, f"{name}.2")}
+        case _:
+            layers = range(scorer.layers)
+            return {f"ChebyGINConv_{j}": _convolution(weights, f"{name}.graph_layers.{j}.fc", False) for j in layers}
+
+
+def _convolution(weights: Arrays, name: str, mlp: bool) -> dict[str, Any]:
+    if mlp:
+        return {"hidden_layer": _linear(weights, f"{name}.0"), "linear": _linear(weights, f"{name}.2")}
+    return {"linear": _linear(weights, f"{name}.0")}
+
+
+def _linear(weights: Arrays, name: str) -> dict[str, np.ndarray]:
+    return {"kernel": weights[f"{name}.weight"].T, "bias": weights[f"{name}.bias"]}
+
+
+def _outputs(weights: Arrays) -> int:
+    return len(weights["fc.1.bias"] if "fc.1.bias" in weights else weights["fc.0.bias"])
