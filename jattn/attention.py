@@ -17,8 +17,9 @@ class Scorer:
     """What scores nodes.
 
     Attributes:
-      kind: "linear" (p . x, no bias; Knyazev et al. 2019, eq. 1), "mlp" (one hidden ReLU layer), "network" (a graph network
-        of `layers` convolutions with `filters` features, the last with 1) or "truth" (target attention itself, no weights).
+      kind: "linear" (p . x, no bias; Knyazev et al. 2019, section 2.2), "mlp" (one hidden ReLU layer), "network" (a
+        graph network of `layers` convolutions with `filters` features, the last with 1) or "truth" (target attention
+        itself, no weights).
       hidden: hidden units of the MLP.
       filters: features of the graph network's layers before the last.
       layers: convolutions of the graph network.

@@ -14,9 +14,7 @@ On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins 
 """
 
 from collections.abc import Hashable
-from typing import Any
 
-import jraph
 import networkx as nx
 import numpy as np
 from jraph import GraphsTuple
@@ -43,10 +41,10 @@ def from_arrays(
       label: the graph's class (an integer) or the value to regress.
 
     Returns:
-      A numpy `GraphsTuple` of one graph, its fields as this module's head lists them.
+      A numpy `GraphsTuple` of one graph, its fields as listed at the head of this module.
 
     Raises:
-      ValueError: an array has the wrong shape, a value is not finite, a node is out of range, an edge lacks its reverse.
+      ValueError: an array has the wrong shape, a value is not finite, a node is out of range, an edge has no reverse.
     """
     x = np.asarray(features)
     if x.ndim != 2:
@@ -83,7 +81,12 @@ def from_dense(
 
 
 def from_networkx(
-    graph: nx.Graph, *, features: str = "features", weight: str = "weight", attention: str = "attention", label: float = 0
+    graph: nx.Graph,
+    *,
+    features: str = "features",
+    weight: str = "weight",
+    attention: str = "attention",
+    label: float = 0,
 ) -> GraphsTuple:
     """One graph from an undirected networkx graph, nodes in its own order.
 
@@ -98,7 +101,9 @@ def from_networkx(
       ValueError: the graph is directed or a multigraph, or a node lacks its features.
     """
     if graph.is_directed() or graph.is_multigraph():
-        raise ValueError("graph: expected an undirected networkx.Graph; use graph.to_undirected() or networkx.Graph(graph)")
+        raise ValueError(
+            "graph: expected an undirected networkx.Graph; use graph.to_undirected() or networkx.Graph(graph)"
+        )
     index: dict[Hashable, int] = {node: i for i, node in enumerate(graph)}
     for node, data in graph.nodes(data=True):
         if features not in data:
@@ -153,9 +158,8 @@ def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.nd
     same = (senders[forward] == receivers[backward]) & (receivers[forward] == senders[backward])
     if not same.all():
         edge = _first_without_reverse(senders, receivers)
-        raise ValueError(
-            f"edge {edge} ({senders[edge]} -> {receivers[edge]}) has no reverse: an undirected edge is listed in both directions"
-        )
+        pair = f"({senders[edge]} -> {receivers[edge]})"
+        raise ValueError(f"edge {edge} {pair} has no reverse: an undirected edge is listed in both directions")
     twice = (np.diff(senders[forward]) == 0) & (np.diff(receivers[forward]) == 0)
     if twice.any():
         edge = int(forward[1:][np.argmax(twice)])
@@ -164,9 +168,8 @@ def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.nd
     if unequal.any():
         at = int(np.argmax(unequal))
         edge, other = forward[at], backward[at]
-        raise ValueError(
-            f"edge {edge} ({senders[edge]} -> {receivers[edge]}) has weight {weights[edge]}, its reverse {weights[other]}"
-        )
+        pair = f"({senders[edge]} -> {receivers[edge]})"
+        raise ValueError(f"edge {edge} {pair} has weight {weights[edge]}, its reverse {weights[other]}")
 
 
 def _first_without_reverse(senders: np.ndarray, receivers: np.ndarray) -> int:

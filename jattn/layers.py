@@ -31,7 +31,9 @@ class Linear(nn.Module):
         """Maps every row."""
         bound = x.shape[-1] ** -0.5
         kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.features))
-        bias = self.param("bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (self.features,))
+        bias = self.param(
+            "bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (self.features,)
+        )
         return x @ kernel + bias
 
 
@@ -40,9 +42,9 @@ class ChebyGINConv(nn.Module):
 
     .. math:: Y = f([T_0 X, \dots, T_{K-1} X])
 
-    with the terms of `Topology.chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is given.
-    Sum aggregation multiplies every term but T_0 X by the node's degree. With `order=1` this is GCN (mean) or GIN (sum) over
-    A + I. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
+    with the terms of `Topology.chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
+    given. Sum aggregation multiplies every term but T_0 X by the node's degree. With `order=1` this is GCN (mean) or
+    GIN (sum) over A + I. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
 
     Attributes:
       features: output features.
@@ -71,7 +73,7 @@ class ChebyGINConv(nn.Module):
 def _scale_by_degree(
     terms: Float[Array, "nodes order features"], topology: Topology
 ) -> Float[Array, "nodes order features"]:
-    """Sum aggregation: T_0 stays, the others are multiplied by the degree (order 1: its only term, by that of A + I)."""
+    """Sum aggregation multiplies every term but T_0 by the degree (order 1: its one term, by that of A + I)."""
     if terms.shape[1] == 1:
         return terms * (topology.degrees + 1)[:, None, None]
     return jnp.concatenate([terms[:, :1], terms[:, 1:] * topology.degrees[:, None, None]], axis=1)

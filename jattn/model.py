@@ -18,7 +18,7 @@ class Output(NamedTuple):
     """What a network says of a padded `GraphsTuple`.
 
     Attributes:
-      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Padding graphs have some value too.
+      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Padding graphs have some value.
       poolings: attention and kept nodes of every pooling layer, first to last.
     """
 
@@ -29,7 +29,8 @@ class Output(NamedTuple):
 class Network(nn.Module):
     """A graph network (GCN, GIN or ChebyGIN) with attention over nodes.
 
-    `order=1` with mean aggregation is a GCN, with sum aggregation and `hidden` a GIN; `order > 1` a ChebyNet or ChebyGIN.
+    `order=1` with mean aggregation is a GCN, with sum aggregation and `hidden` a GIN; `order > 1` is a ChebyNet or,
+    with sum aggregation, a ChebyGIN.
 
     Attributes:
       filters: output features of each convolution.
@@ -57,7 +58,9 @@ class Network(nn.Module):
         if len(self.poolings) > len(self.filters):
             raise ValueError(f"poolings: {len(self.poolings)} entries for {len(self.filters)} convolutions")
         if self.poolings and self.poolings[0] is not None and self.poolings[0].reads == "previous":
-            raise ValueError("poolings: nothing entered a convolution before the first one; let its pooling read 'current'")
+            raise ValueError(
+                "poolings: nothing entered a convolution before the first one; let its pooling read 'current'"
+            )
         super().__post_init__()
 
     @nn.compact

@@ -1,8 +1,8 @@
 """Reading trained weights in the naming of the paper's published implementation.
 
 Such a model is a configuration (JSON) and named arrays: poolings and convolutions are numbered together in the order of
-the forward pass, `graph_layers.I.fc.J` are the linear maps of a convolution, `graph_layers.I.proj` the scorer of a pooling,
-`fc.0` is the output map (`fc.1` after dropout). Weights are [out, in], here [in, out].
+the forward pass, `graph_layers.I.fc.J` are the linear maps of a convolution, `graph_layers.I.proj` the scorer of a
+pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in], here [in, out].
 """
 
 import json
@@ -44,7 +44,9 @@ def load_published(folder: Path) -> dict[str, PublishedModel]:
     """
     index_file = folder / "index.json"
     if not index_file.is_file():
-        raise FileNotFoundError(f"{index_file}: not found; expected index.json and NAME.weights.npz of every model in it")
+        raise FileNotFoundError(
+            f"{index_file}: not found; expected index.json and NAME.weights.npz of every model in it"
+        )
     models = {}
     for name, entry in json.loads(index_file.read_text()).items():
         weights_file = folder / f"{name}.weights.npz"
@@ -65,9 +67,9 @@ def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:
     """The architecture that a published configuration describes.
 
     Args:
-      config: "filters", "filter_scale" (K), "n_hidden" (0: a linear map), "aggregation", "readout", "dropout", "pool" (None,
-        or "attn", kind of supervision, rule, then for each convolution "skip" or the threshold or ratio of the pooling
-        before it) and "pool_arch" ("fc", "prev" or "curr", hidden units if an MLP; or "gnn", "prev" or "curr").
+      config: "filters", "filter_scale" (K), "n_hidden" (0: a linear map), "aggregation", "readout", "dropout", "pool"
+        (None, or "attn", kind of supervision, rule, then for each convolution "skip" or the threshold or ratio of the
+        pooling before it) and "pool_arch" ("fc", "prev" or "curr", hidden units if an MLP; or "gnn", "prev" or "curr").
       outputs: outputs a graph.
 
     Raises:
@@ -97,12 +99,12 @@ def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[A
     if kind not in kinds:
         raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(kinds)}")
     scorer = Scorer("truth" if supervision == "gt" else kinds[kind], **{"hidden": int(hidden[0])} if hidden else {})
-    poolings: list[AttentionPooling | None] = []
+    poolings: list[AttentionPooling | None] = [None] * len(places)
     for i, place in enumerate(places):
-        # Nothing entered a convolution before the first: there the published models score what is pooled.
-        current = reads == "curr" or i == 0
-        layer = AttentionPooling(rules[rule](float(place)), scorer, "current" if current else "previous") if place != "skip" else None
-        poolings.append(layer)
+        if place != "skip":
+            # Nothing entered a convolution before the first: there the published models score what is pooled.
+            current = reads == "curr" or i == 0
+            poolings[i] = AttentionPooling(rules[rule](float(place)), scorer, "current" if current else "previous")
     return tuple(poolings)
 
 

@@ -1,9 +1,9 @@
 """Which nodes share a graph or an edge: the one type that models, losses and pooling are written against.
 
 A topology answers five questions (Chebyshev terms, softmax over a graph, readout of a graph, dropping nodes, from a
-graph's value to its nodes); all else in a graph network is node-wise. It is made from a padded `GraphsTuple`, whose node
-order its rows keep. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5) the normalised adjacency of the reduced
-graph is diag(s) A diag(s), so A itself is never copied. Two storages give the same numbers:
+graph's value to its nodes); all else in a graph network is node-wise. It is made from a padded `GraphsTuple`, whose
+node order its rows keep. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5) the normalised adjacency of the
+reduced graph is diag(s) A diag(s), so A itself is never copied. Two storages give the same numbers:
 
 - `edges`: neighbourhood sums by gather and segment sum; graphs of bounded degree, of any size.
 - `blocks`: one dense block of A a graph; batched matmuls for small or complete graphs, and for leave-one-out.
@@ -52,7 +52,7 @@ class Topology(abc.ABC):
 
     @abc.abstractmethod
     def multiply(self, slots: Array) -> Array:
-        """A x over all nodes, dropped ones included; `slots` and result as `to_slots` gives them, with a feature axis."""
+        """A x over all nodes, dropped ones included; `slots` and result are as `to_slots` gives them."""
 
     @abc.abstractmethod
     def sum(self, x: Float[Array, "nodes *features"]) -> Float[Array, "graphs *features"]:
@@ -193,8 +193,8 @@ def blocks(graph: GraphsTuple, slots: int) -> Blocks:
       slots: nodes of the largest real graph, or more.
 
     Raises:
-      ValueError: a graph has more nodes than `slots`. Inside a compiled function sizes can't be read: there such a graph
-        makes the whole adjacency NaN, and with it every prediction, rather than lose nodes in silence.
+      ValueError: a graph has more nodes than `slots`. Inside a compiled function sizes can't be read: there such a
+        graph makes the whole adjacency NaN, and with it every prediction, rather than lose nodes in silence.
     """
     grouping = _grouping(graph)
     n_node, graph_of, real = grouping["n_node"], grouping["graph_of"], grouping["real"]
@@ -230,7 +230,7 @@ def _grouping(graph: GraphsTuple) -> dict[str, Array]:
 
 @jax.custom_vjp
 def _move(x: Array, source: Array, target: Array) -> Array:
-    """x[source] with 0 where `source` is past the end; `target` is the inverse, so the VJP is a gather and no scatter."""
+    """x[source], 0 where `source` is past the end; `target` is its inverse, so the VJP is a gather and no scatter."""
     return x.at[source].get(mode="fill", fill_value=0)
 
 

@@ -1,0 +1,1 @@
+"""The paper's experiments, each a module to run: `python -m experiments.colors --help`."""

@@ -1,0 +1,171 @@
+"""The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from jraph import GraphsTuple
+
+from experiments.progress import Progress
+from experiments.settings import Settings, fail
+from jattn import figures
+from jattn.evaluation import join, score, spread
+from jattn.losses import Task
+from jattn.metrics import accuracy, attention_auc
+from jattn.model import Network
+from jattn.runs import RunError, open_run, read_lines, write_json, write_line, write_weights
+from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
+from jattn.training import Params, Predictions, TrainConfig
+
+AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
+DRAWN = 3  # graphs of each subset that a run draws
+
+
+def run(settings: Settings, name: str, splits: Mapping[str, GraphsTuple], task: Task, outputs: int) -> dict[str, Any]:
+    """Runs one configuration: trains it for all seeds, tests it and writes its folder.
+
+    Args:
+      settings: the configuration.
+      name: what the folder is called where `settings.out` does not say, a date added.
+      splits: "train", "validation" and the test subsets, host-side.
+      task: what is predicted.
+      outputs: outputs a graph.
+
+    Returns:
+      What `results.json` holds, and under "folder" where.
+    """
+    folder = settings.out or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    try:
+        lines = open_run(folder, settings)
+    except RunError as error:
+        fail(str(error))
+    with lines:
+        stages = _Stages(settings, splits["train"], task, lines)
+        network, params = _train(settings, stages, outputs)
+    write_weights(folder / "weights.npz", params)
+    tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
+    subsets = {key: splits[key] for key in tested}
+    with stages.timed("test"):
+        graphs = join(subsets)
+        predictions = predict_seeds(network, params, graphs)
+        if settings.attention == "none" and settings.leave_one_out_auc:
+            left_out = leave_one_out_seeds(network, params, graphs, task).attention
+            predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
+        scores = score(predictions, subsets, task)
+    with stages.timed("pictures"):
+        figures.training_curves(read_lines(folder / "metrics.jsonl"), folder / "training.png")
+        if predictions.attention:
+            _draw_examples(subsets, graphs, predictions, folder / "graphs.png")
+    results = {"subsets": scores, "seconds": stages.seconds}
+    write_json(folder / "results.json", results)
+    return {**results, "folder": str(folder)}
+
+
+def table(results: Mapping[str, Any], paper: Mapping[str, str]) -> str:
+    """Accuracy of each subset and attention AUC, mean and standard deviation over seeds, beside the paper's figures.
+
+    Args:
+      results: what `run` returns.
+      paper: the paper's figures by subset, and "auc"; "" or absent where it gives none.
+    """
+    subsets = dict(results["subsets"])
+    aucs = subsets.pop("all")["attention_auc"]
+    columns = [(key, subset["accuracy"]) for key, subset in subsets.items()]
+    columns += [("auc" if i == 0 else f"auc {i + 1}", auc) for i, auc in enumerate(aucs)]
+    seeds = len(columns[0][1]["values"])
+    rows = [
+        ["%", *(key.upper() if key.startswith("auc") else key.capitalize() for key, _ in columns)],
+        [f"{seeds} seed{'s' * (seeds > 1)}", *(f"{of['mean']:.1f} ± {of['std']:.1f}" for _, of in columns)],
+        ["paper", *(paper.get(key) or "-" for key, _ in columns)],
+    ]
+    return "\n".join("".join(f"{cell:<10}" if i == 0 else f"{cell:>14}" for i, cell in enumerate(row)) for row in rows)
+
+
+class _Stages:
+    """The timed parts of a run; training stages show their progress and write a metric line an epoch."""
+
+    def __init__(self, settings: Settings, graphs: GraphsTuple, task: Task, lines: TextIO):
+        self.settings, self.graphs, self.task, self.lines = settings, graphs, task, lines
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - start
+
+    def train(
+        self,
+        stage: str,
+        network: Network,
+        config: TrainConfig,
+        epochs: int,
+        attention: Float[np.ndarray, "seeds nodes"] | None = None,
+    ) -> Params:
+        """The weights of all seeds after training, with `attention` as its target where given."""
+        settings, start = self.settings, time.perf_counter()
+        seeds = range(settings.seed, settings.seed + settings.seeds)
+        training = train_seeds(network, config, self.graphs, seeds, epochs, settings.batch_size, attention)
+        with self.timed(stage), Progress(stage, epochs) as progress:
+            for epoch in training:
+                predictions = jax.device_get(epoch.predictions)
+                line = {
+                    "stage": stage,
+                    "epoch": epoch.number,
+                    "seconds": round(time.perf_counter() - start, 3),
+                    "loss": spread(np.asarray(epoch.loss).tolist()),
+                    "accuracy": self._accuracy(predictions),
+                }
+                measured = (epoch.number - 1) % -(-epochs // AUC_POINTS) == 0 or epoch.number == epochs
+                if predictions.attention and measured:
+                    line["attention_auc"] = self._auc(predictions)
+                write_line(self.lines, line)
+                progress.show(line)
+        return jax.device_get(epoch.state.params)
+
+    def _accuracy(self, predictions: Predictions) -> dict[str, Any]:
+        return spread(
+            [accuracy(of_seed, self.graphs.globals["label"], self.task) for of_seed in predictions.prediction]
+        )
+
+    def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
+        """Against the true attention, also where a twin's labels are the target."""
+        truth = self.graphs.nodes["attention"]
+        everywhere = np.ones(predictions.prediction.shape[:1] + truth.shape, bool)
+        layers = zip(predictions.attention, (everywhere, *predictions.kept), strict=False)
+        return [spread([attention_auc(a, truth, p) for a, p in zip(*layer, strict=True)]) for layer in layers]
+
+
+def _train(settings: Settings, stages: _Stages, outputs: int) -> tuple[Network, Params]:
+    """All training stages of a run, up to the network that is tested."""
+    network, twin = settings.network(outputs), settings.twin(outputs)
+    if settings.attention == "none":
+        return twin, stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
+    labels = None
+    if settings.attention == "weak":
+        twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
+        with stages.timed("labels"):
+            labels = leave_one_out_seeds(twin, twin_params, stages.graphs, stages.task).target
+    return network, stages.train("attention", network, settings.training(stages.task), settings.epochs, labels)
+
+
+def _draw_examples(
+    subsets: Mapping[str, GraphsTuple], graphs: GraphsTuple, predictions: Predictions, path: Path
+) -> None:
+    """Draws the first seed's attention on graphs of every subset, evenly spaced in order of size."""
+    ids, titles, start = [], [], 0
+    for name, subset in subsets.items():
+        by_size = np.argsort(subset.n_node, kind="stable")
+        for i in by_size[np.linspace(0, len(by_size) - 1, min(DRAWN + 2, len(by_size))).astype(int)[1:-1]]:
+            ids.append(start + int(i))
+            titles.append(name.capitalize())
+        start += len(subset.n_node)
+    value = predictions.prediction[0]
+    shown = value[:, 0] if value.shape[1] == 1 else value.argmax(-1)
+    figures.attention_graphs(graphs, shown, predictions.attention[0][0], predictions.kept[0][0], ids, path, titles)

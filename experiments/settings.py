@@ -1,0 +1,195 @@
+"""What all experiments can be told, the networks that it describes, and the command line."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn, TypeVar
+
+import tyro
+
+from jattn.attention import Scorer
+from jattn.layers import Aggregation
+from jattn.losses import Task
+from jattn.model import Network, Readout
+from jattn.pooling import AttentionPooling, Threshold, TopK
+from jattn.training import TrainConfig
+
+Attention = Literal["none", "unsupervised", "supervised", "weak", "truth"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings common to all experiments; each gives them its own defaults."""
+
+    out: Path | None = None
+    """Folder of the run; a new one under runs/ where not given."""
+    data_dir: Path | None = None
+    """Folder (or zip) of the published data set; it is generated where not given."""
+    seeds: int = 10
+    """Networks to train, all at once; each has its own initial weights and order of graphs."""
+    seed: int = 0
+    """The first of the seeds."""
+    validation: bool = False
+    """Evaluate on the validation split, to choose settings, in place of the test subsets."""
+    leave_one_out_auc: bool = False
+    """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
+
+    attention: Attention = "weak"
+    """none: global pooling. truth: the target itself, an upper bound. weak: supervised by a twin's leave-one-out."""
+    pooling: Literal["threshold", "topk"] = "threshold"
+    """Which nodes a pooling keeps: those with attention above --threshold, or a share --ratio of them."""
+    threshold: float = 0.05
+    """Attention at or under which a node is dropped."""
+    ratio: float = 1.0
+    """Share of a graph's nodes that top-k pooling keeps."""
+    pool_before: tuple[int, ...] = (1,)
+    """Convolutions, counted from 0, that have a pooling before them."""
+    scorer: Literal["linear", "mlp", "network"] = "linear"
+    """What computes attention: a projection, an MLP or a graph network."""
+    scorer_hidden: int = 32
+    """Hidden units of an MLP that computes attention, or filters of a graph network that does."""
+    scorer_layers: int = 3
+    """Convolutions of a graph network that computes attention."""
+    reads: Literal["current", "previous"] = "previous"
+    """Attention is computed from the features being pooled, or from those that entered the convolution before."""
+    init: Literal["normal", "uniform", "default"] = "normal"
+    """Distribution of attention's initial weights."""
+    init_scale: float = 1.0
+    """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
+    attention_weight: float = 100.0
+    """Weight of the attention loss (beta)."""
+
+    filters: tuple[int, ...] = (64, 64)
+    """Output features of each convolution."""
+    order: int = 2
+    """Chebyshev terms of a convolution (K); 1 is a GCN or GIN."""
+    aggregation: Aggregation = "mean"
+    """How a convolution aggregates neighbours."""
+    hidden: int | None = None
+    """Hidden units of each convolution's MLP; a linear map where None."""
+    readout: Readout = "sum"
+    """How a graph's features are computed from those of its nodes."""
+    dropout: float = 0.0
+    """Rate of dropout before the output map."""
+
+    epochs: int = 300
+    """Epochs to train."""
+    decay: tuple[int, ...] = (280,)
+    """Epochs at whose start the learning rate is divided by 10."""
+    twin_epochs: int = 100
+    """Epochs to train the twin without attention, where --attention is weak; also those of --attention none."""
+    twin_decay: tuple[int, ...] = (90,)
+    """Epochs at whose start the twin's learning rate is divided by 10."""
+    learning_rate: float = 1e-3
+    """Adam's learning rate."""
+    weight_decay: float = 1e-4
+    """L2 decay of all weights."""
+    batch_size: int = 32
+    """Graphs a training step."""
+
+    def __post_init__(self) -> None:
+        positive = ("seeds", "order", "epochs", "twin_epochs", "batch_size", "scorer_hidden", "scorer_layers")
+        for name in positive:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
+        for name in ("seed", "threshold", "init_scale", "attention_weight", "weight_decay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 0")
+        if self.learning_rate <= 0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
+        if not 0 <= self.ratio <= 1:
+            raise ValueError(f"ratio: {self.ratio} is not allowed, expected 0 to 1")
+        if not self.filters or min(self.filters) < 1:
+            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
+        for place in self.pool_before:
+            first = 1 if self.reads == "previous" else 0
+            if not first <= place < len(self.filters):
+                last = len(self.filters) - 1
+                raise ValueError(
+                    f"pool_before: {place} is not allowed with reads={self.reads}, expected {first} to {last}"
+                )
+
+    def twin(self, outputs: int) -> Network:
+        """The network without attention."""
+        return Network(
+            filters=self.filters,
+            order=self.order,
+            aggregation=self.aggregation,
+            hidden=self.hidden,
+            readout=self.readout,
+            outputs=outputs,
+            dropout=self.dropout,
+        )
+
+    def network(self, outputs: int) -> Network:
+        """The network, with attention where there is some."""
+        if self.attention == "none":
+            return self.twin(outputs)
+        scorer = Scorer(
+            kind="truth" if self.attention == "truth" else self.scorer,
+            hidden=self.scorer_hidden,
+            filters=self.scorer_hidden,
+            layers=self.scorer_layers,
+            init=self.init,
+            scale=self.init_scale,
+        )
+        rule = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
+        layer = AttentionPooling(rule, scorer, self.reads)
+        places = [layer if i in self.pool_before else None for i in range(len(self.filters))]
+        return self.twin(outputs).clone(poolings=tuple(places))
+
+    def training(self, task: Task) -> TrainConfig:
+        """How the network is trained."""
+        supervised = self.attention in ("supervised", "weak")
+        return self._training(task, self.decay, self.attention_weight if supervised else 0.0)
+
+    def twin_training(self, task: Task) -> TrainConfig:
+        """How the twin is trained."""
+        return self._training(task, self.twin_decay, 0.0)
+
+    def _training(self, task: Task, decay: tuple[int, ...], attention_weight: float) -> TrainConfig:
+        return TrainConfig(task, attention_weight, self.learning_rate, decay, self.weight_decay)
+
+
+Configured = TypeVar("Configured", bound=Settings)
+
+
+def parse(
+    presets: Mapping[str, Configured], default: str, arguments: Sequence[str], program: str, about: str
+) -> tuple[str, Configured]:
+    """The preset's name and the settings that a command line asks for: `[PRESET] [--setting value ...]`.
+
+    Exits with a message where a preset or a setting is unknown or has a value that is not allowed.
+
+    Args:
+      presets: settings by name.
+      default: the preset where none is named.
+      arguments: the command line after the program's name.
+      program: how the program is called, for its help.
+      about: what it does, for its help.
+    """
+    named = bool(arguments) and not arguments[0].startswith("-")
+    name = arguments[0] if named else default
+    if name not in presets:
+        fail(f"preset {name!r} is not known; expected one of: {', '.join(presets)}")
+    listing = "\n".join(f"  {key}" + ("  (default)" if key == default else "") for key in presets)
+    try:
+        settings = tyro.cli(
+            type(presets[name]),
+            default=presets[name],
+            args=list(arguments[1:] if named else arguments),
+            prog=f"{program} [PRESET]",
+            description=f"{about}\n\nPresets; the defaults below are those of {name}:\n{listing}",
+        )
+    except ValueError as error:
+        fail(str(error))
+    return name, settings
+
+
+def fail(message: str) -> NoReturn:
+    """Ends the program with a message and status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)

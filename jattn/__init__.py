@@ -1,0 +1,81 @@
+"""Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
+
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `check`, `pad`. Batches: `put`, `gather`, `Bucket`, `plan`, `drop_nodes`.
+Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train`, `train_seeds`.
+Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
+"""
+
+from jattn.attention import Scorer, normalize_target
+from jattn.batching import (
+    Batch,
+    Bucket,
+    Split,
+    bucket_of,
+    drop_nodes,
+    gather,
+    pad,
+    plan,
+    put,
+    scatter,
+    shuffled_batches,
+    size_classes,
+)
+from jattn.graphs import check, from_arrays, from_dense, from_networkx
+from jattn.layers import ChebyGINConv
+from jattn.leave_one_out import LeaveOneOut, leave_one_out
+from jattn.losses import attention_loss, task_loss
+from jattn.metrics import accuracy, attention_auc, cosine_similarity
+from jattn.model import Network, Output
+from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
+from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
+from jattn.topology import Blocks, Edges, Topology, blocks, edges
+from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
+
+__all__ = [
+    "AttentionPooling",
+    "Batch",
+    "Blocks",
+    "Bucket",
+    "ChebyGINConv",
+    "Edges",
+    "LeaveOneOut",
+    "Network",
+    "Output",
+    "Pooled",
+    "Predictions",
+    "Scorer",
+    "Split",
+    "State",
+    "Threshold",
+    "TopK",
+    "Topology",
+    "Train",
+    "TrainConfig",
+    "accuracy",
+    "attention_auc",
+    "attention_loss",
+    "blocks",
+    "bucket_of",
+    "check",
+    "cosine_similarity",
+    "drop_nodes",
+    "edges",
+    "from_arrays",
+    "from_dense",
+    "from_networkx",
+    "gather",
+    "leave_one_out",
+    "leave_one_out_seeds",
+    "make_predict",
+    "make_train",
+    "normalize_target",
+    "pad",
+    "plan",
+    "predict_seeds",
+    "put",
+    "scatter",
+    "shuffled_batches",
+    "size_classes",
+    "task_loss",
+    "train_seeds",
+]

@@ -1,0 +1,222 @@
+"""COLORS: count the green nodes of a graph; a node's true attention is 1 where it is green, 0 elsewhere."""
+
+import math
+import os
+from collections import defaultdict
+from typing import TypeAlias
+
+import numpy as np
+from jraph import GraphsTuple
+
+from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
+
+GREEN = 1  # its feature column, counting from 0
+MAX_GREEN = 10
+PUBLISHED = {"train": 500, "validation": 2_500, "orig": 2_500, "large": 2_500, "largec": 2_500}
+
+# Graphs drawn so far, by number of nodes and of green ones: bytes of their features and of their pairs.
+_Seen: TypeAlias = defaultdict[tuple[int, int], set[tuple[bytes, bytes]]]
+
+_PLENTY = 1 << 40  # distinct graphs: more than a split can hold
+_RETRIES = 1024  # fewest graphs to draw in place of duplicates
+
+
+def generate_colors(
+    dimension: int = 3,
+    train: int = 500,
+    validation: int = 2_500,
+    test: int = 2_500,
+    seed: int = 0,
+    small_nodes: tuple[int, int] = (4, 25),
+    large_nodes: tuple[int, int] = (26, 200),
+) -> dict[str, GraphsTuple]:
+    """Draws COLORS (Knyazev et al. 2019, section 3.1), no graph twice in all its splits.
+
+    The number of nodes N is uniform over its range; the label, the number of green nodes, over 0 to min(10, N). Edges
+    are those of a random graph G(N, M) with M = floor(N (1 + u)), u uniform in [0, 1), but at most N (N - 1) / 2. The
+    other nodes have any of the other colors, except in "largec": there each has a random 0/1 vector that is 0 in the
+    green column. Some small graphs run out: of 4 green nodes there are only 22. Then other labels take their place, and
+    other numbers of nodes where those run out too.
+
+    Args:
+      dimension: number of colors n, at least 3. Features have n + 1 columns, of which the last is 0 outside "largec".
+      train: number of graphs to train on.
+      validation: number of validation graphs.
+      test: number of graphs in each of "orig", "large" and "largec".
+      seed: graphs are a function of it. A split doesn't depend on the number of graphs of later ones.
+      small_nodes: least and most nodes of a graph of "train", "validation" and "orig".
+      large_nodes: least and most nodes of a graph of "large" and "largec".
+
+    Returns:
+      The splits "train", "validation", "orig", "large" and "largec", drawn in this order.
+
+    Raises:
+      ValueError: an argument is out of range, or there are fewer distinct graphs than asked for.
+    """
+    if dimension < 3:
+        raise ValueError(f"dimension={dimension}: expected at least 3 colors")
+    for name, count in (("train", train), ("validation", validation), ("test", test)):
+        if count < 0:
+            raise ValueError(f"{name}={count}: expected a number of graphs, at least 0")
+    for name, (least, most) in (("small_nodes", small_nodes), ("large_nodes", large_nodes)):
+        if not 1 <= least <= most:
+            raise ValueError(f"{name}=({least}, {most}): expected (least, most) nodes of a graph, 1 <= least <= most")
+    plan = {
+        "train": (train, small_nodes),
+        "validation": (validation, small_nodes),
+        "orig": (test, small_nodes),
+        "large": (test, large_nodes),
+        "largec": (test, large_nodes),
+    }
+    seen: _Seen = defaultdict(set)
+    streams = np.random.SeedSequence(seed).spawn(len(plan))
+    return {
+        split: _draw_split(np.random.default_rng(stream), split, count, sizes, dimension, seen)
+        for (split, (count, sizes)), stream in zip(plan.items(), streams, strict=True)
+    }
+
+
+def published_colors(path: str | os.PathLike[str]) -> dict[str, GraphsTuple]:
+    """Reads the paper's own COLORS with three colors (Knyazev et al. 2019) from the TU collection's files.
+
+    Args:
+      path: `COLORS-3.zip`, or a folder that holds it or its text files.
+
+    Returns:
+      The splits "train", "validation", "orig", "large" and "largec".
+
+    Raises:
+      FileNotFoundError: a file is missing.
+      ValueError: a file is malformed, or holds another data set.
+    """
+    data = read_tu(path, "COLORS-3")
+    if data.graph_attributes is None or data.node_attributes is None or data.node_attributes.shape[1] != 5:
+        raise ValueError(f"{path}: expected graph attributes (labels) and five node attributes (attention, colors)")
+    attention, features = data.node_attributes[:, 0], data.node_attributes[:, 1:].astype(np.uint8)
+    return consecutive_splits(as_graphs(data, features, attention, data.graph_attributes[:, 0]), PUBLISHED)
+
+
+def _draw_split(
+    rng: np.random.Generator, split: str, count: int, sizes: tuple[int, int], dimension: int, seen: _Seen
+) -> GraphsTuple:
+    least, most = sizes
+    mixed = split == "largec"
+    labels = range(MAX_GREEN + 1)
+    # How many graphs no split has yet, [sizes, labels].
+    left = [[_distinct(n, k, dimension, mixed) - len(seen[n, k]) for k in labels] for n in range(least, most + 1)]
+    left = np.array(left, np.int64)
+    if count > left.sum():
+        raise ValueError(
+            f"{split}: {count} graphs of {least} to {most} nodes were asked for, but only {left.sum()} distinct ones "
+            "are left; widen the range of nodes or ask for fewer graphs"
+        )
+    features = np.zeros((count, most, dimension + 1), np.uint8)
+    pairs = np.full((count, 2 * most - 1), -1, np.int32)
+    size, label = _draw_labels(rng, left, rng.integers(0, len(left), count))
+    pending = tries = np.arange(count)
+    while len(pending):
+        x, p = _draw_graphs(rng, least + size[tries], label[tries], dimension, mixed)
+        fresh = _fresh(x, p, least + size[tries], label[tries], tries, seen)
+        done = tries[fresh]
+        features[done, : x.shape[1]] = x[fresh]
+        pairs[done, : p.shape[1]] = p[fresh]
+        np.subtract.at(left, (size[done], label[done]), 1)
+        pending = np.setdiff1d(pending, done)
+        if len(pending):
+            stuck = pending[left[size[pending], label[pending]] == 0]
+            size[stuck], label[stuck] = _draw_labels(rng, left, size[stuck])
+            tries = np.resize(pending, max(len(pending), _RETRIES))
+    return _joined(features, pairs, (least + size).astype(np.int32))
+
+
+def _distinct(nodes: int, green: int, dimension: int, mixed: bool) -> int:
+    """Number of distinct labelled graphs, `_PLENTY` where there are more than anybody draws."""
+    if green > nodes:
+        return 0
+    if nodes >= 10:  # 10 nodes have over 10^12 sets of edges
+        return _PLENTY
+    candidates = math.comb(nodes, 2)
+    edge_sets = sum(math.comb(candidates, m) for m in {min(nodes + extra, candidates) for extra in range(nodes)})
+    others = 2**dimension if mixed else dimension - 1
+    return min(edge_sets * math.comb(nodes, green) * others ** (nodes - green), _PLENTY)
+
+
+def _draw_labels(rng: np.random.Generator, left: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels uniform over those with graphs left; a size without any gives way to another. Both index `left`."""
+    open_sizes = left.max(axis=1) > 0
+    size = np.where(open_sizes[size], size, rng.choice(np.flatnonzero(open_sizes), len(size)))
+    keys = rng.random((len(size), left.shape[1]))
+    return size, np.where(left[size] > 0, keys, -1).argmax(axis=1)
+
+
+def _draw_graphs(
+    rng: np.random.Generator, n_node: np.ndarray, green: np.ndarray, dimension: int, mixed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random graphs with the given numbers of nodes and of green ones.
+
+    Returns:
+      Features [graphs, most nodes, dimension + 1], 0 beyond a graph's nodes, and edges [graphs, most edges] as rows of
+      `_subsets`: that of nodes i > j is the number i (i - 1) / 2 + j.
+    """
+    candidates = n_node * (n_node - 1) // 2
+    extra = rng.integers(0, n_node)  # floor(N u)
+    pairs = _subsets(rng, candidates, np.minimum(n_node + extra, candidates))
+    shape = len(n_node), n_node.max()
+    is_green = np.zeros((shape[0], shape[1] + 1), bool)  # the last column takes the -1 of padding
+    np.put_along_axis(is_green, _subsets(rng, n_node, green), True, axis=1)
+    if mixed:
+        features = rng.integers(0, 2, (*shape, dimension + 1), np.uint8)
+        features[..., GREEN] = 0
+    else:
+        other = rng.integers(0, dimension - 1, shape)
+        features = np.eye(dimension + 1, dtype=np.uint8)[other + (other >= GREEN)]
+    features[is_green[:, :-1]] = np.arange(dimension + 1) == GREEN
+    features[np.arange(shape[1]) >= n_node[:, None]] = 0
+    return features, pairs
+
+
+def _subsets(rng: np.random.Generator, population: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """A uniform subset of 0 to population - 1 in each row, descending, then -1: Floyd's algorithm, all rows at once."""
+    chosen = np.full((size.max(initial=0), len(size)), -1, np.int32)
+    for step in range(len(chosen)):
+        last = population - size + step
+        draw = rng.integers(0, last + 1, dtype=np.int32)
+        taken = (chosen[:step] == draw).any(axis=0)
+        chosen[step] = np.where(step < size, np.where(taken, last, draw), -1)
+    return np.sort(chosen, axis=0)[::-1].T
+
+
+def _fresh(
+    features: np.ndarray, pairs: np.ndarray, n_node: np.ndarray, label: np.ndarray, slots: np.ndarray, seen: _Seen
+) -> list[int]:
+    """Adds the first unseen graph drawn for each slot to `seen`, and returns which these are."""
+    fresh, filled = [], set()
+    numbers = zip(n_node.tolist(), label.tolist(), (pairs >= 0).sum(axis=1).tolist(), slots.tolist(), strict=True)
+    for i, (nodes, green, edges, slot) in enumerate(numbers):
+        key = features[i, :nodes].tobytes(), pairs[i, :edges].tobytes()
+        if slot not in filled and key not in seen[nodes, green]:
+            seen[nodes, green].add(key)
+            filled.add(slot)
+            fresh.append(i)
+    return fresh
+
+
+def _joined(features: np.ndarray, pairs: np.ndarray, n_node: np.ndarray) -> GraphsTuple:
+    """One GraphsTuple from what `_draw_graphs` returns."""
+    real, is_edge = np.arange(features.shape[1]) < n_node[:, None], pairs >= 0
+    n_pair = is_edge.sum(axis=1, dtype=np.int32)
+    pair = pairs[is_edge]
+    i = ((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int32)
+    j = pair - i * (i - 1) // 2
+    first = np.cumsum(n_node, dtype=np.int32) - n_node
+    ends = np.stack([i, j], axis=1) + np.repeat(first, n_pair)[:, None]  # each edge is followed by its reverse
+    x = features[real]
+    return GraphsTuple(
+        nodes={"features": x, "attention": x[:, GREEN].astype(np.float32)},
+        edges=np.ones(2 * len(pair), np.float32),
+        senders=ends.ravel(),
+        receivers=ends[:, ::-1].ravel(),
+        globals={"label": features[..., GREEN].sum(axis=1, dtype=np.int32)},
+        n_node=n_node,
+        n_edge=2 * n_pair,
+    )

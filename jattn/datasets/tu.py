@@ -1,0 +1,278 @@
+"""Reader of the TU collection's text format, from a zip or a folder.
+
+A data set NAME is the files NAME_A.txt (one directed edge "row, column" a line), NAME_graph_indicator.txt (the graph of
+each node) and, where it has them, NAME_graph_labels.txt, NAME_graph_attributes.txt, NAME_node_labels.txt and
+NAME_node_attributes.txt (one line a graph or node). Nodes and graphs are counted from 1 in the files, from 0 here.
+"""
+
+import bisect
+import contextlib
+import operator
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+from jaxtyping import Float32, Int32
+from jraph import GraphsTuple
+
+Location: TypeAlias = Path | zipfile.Path
+
+_CHUNK = 1 << 20  # characters parsed at a time, so that hundreds of megabytes of text are never in memory at once
+
+
+class TUData(NamedTuple):
+    """The files of a data set as arrays; None where there is no such file.
+
+    Attributes:
+      name: the data set's name.
+      senders: of each directed edge, ascending. Both directions of an edge are there, and no edge is there twice.
+      receivers: of each directed edge, ascending for each sender.
+      n_node: number of nodes of each graph.
+      graph_labels: class of each graph, as the file counts them.
+      graph_attributes: values to regress.
+      node_labels: categories of each node, as the file counts them.
+      node_attributes: continuous features of each node.
+    """
+
+    name: str
+    senders: Int32[np.ndarray, "edges"]
+    receivers: Int32[np.ndarray, "edges"]
+    n_node: Int32[np.ndarray, "graphs"]
+    graph_labels: Int32[np.ndarray, "graphs"] | None
+    graph_attributes: Float32[np.ndarray, "graphs targets"] | None
+    node_labels: Int32[np.ndarray, "nodes labels"] | None
+    node_attributes: Float32[np.ndarray, "nodes attributes"] | None
+
+
+def read_tu(path: str | os.PathLike[str], name: str | None = None) -> TUData:
+    """Reads a data set and checks every line of it.
+
+    Args:
+      path: the zip, a folder that holds `NAME.zip`, or one that holds the text files. In a zip as in a folder, the text
+        files may lie one folder deeper.
+      name: which data set; it may be left out where `path` holds only one.
+
+    Returns:
+      The data set's arrays.
+
+    Raises:
+      FileNotFoundError: a file is missing.
+      ValueError: a file breaks the format (the message says which, and its line), or several data sets could be meant.
+    """
+    with _opened(Path(path), name) as (folder, stem):
+
+        def table(kind: str, dtype: type[np.number], columns: int | None = None, rows: int | None = None) -> Any:
+            file = folder / f"{stem}_{kind}.txt"
+            if not file.is_file():
+                return None
+            numbers = _table(file, dtype, columns)
+            if rows is not None and len(numbers) != rows:
+                raise ValueError(
+                    f"{file}: expected {rows} lines, one for each {kind.split('_')[0]}, got {len(numbers)}"
+                )
+            return numbers
+
+        indicator = table("graph_indicator", np.int32, columns=1)
+        if indicator is None:
+            raise FileNotFoundError(f"{folder / f'{stem}_graph_indicator.txt'} is missing")
+        nodes = len(indicator)
+        labels = table("graph_labels", np.int32, columns=1)
+        attributes = table("graph_attributes", np.float32, rows=None if labels is None else len(labels))
+        per_graph = attributes if labels is None else labels
+        graphs = None if per_graph is None else len(per_graph)
+        n_node = _graph_sizes(indicator[:, 0], graphs, folder / f"{stem}_graph_indicator.txt")
+        senders, receivers = _edges(table("A", np.int32, columns=2), indicator[:, 0], folder / f"{stem}_A.txt")
+        return TUData(
+            name=stem,
+            senders=senders,
+            receivers=receivers,
+            n_node=n_node,
+            graph_labels=None if labels is None else labels[:, 0],
+            graph_attributes=attributes,
+            node_labels=table("node_labels", np.int32, rows=nodes),
+            node_attributes=table("node_attributes", np.float32, rows=nodes),
+        )
+
+
+def as_graphs(data: TUData, features: np.ndarray, attention: np.ndarray, label: np.ndarray) -> GraphsTuple:
+    """All graphs of a data set as one GraphsTuple with edges of weight 1.
+
+    Args:
+      data: gives the structure.
+      features: input features, [nodes, features], uint8 or float32.
+      attention: target attention, [nodes], at least 0.
+      label: class or value to regress, [graphs]; int32 in the result where all are whole numbers, float32 otherwise.
+
+    Returns:
+      A numpy `GraphsTuple` with the fields `jattn.graphs` lists.
+    """
+    graphs = len(data.n_node)
+    graph_of_node = np.repeat(np.arange(graphs), data.n_node)
+    whole = np.array_equal(label, np.round(label))
+    return GraphsTuple(
+        nodes={"features": features, "attention": attention.astype(np.float32)},
+        edges=np.ones(len(data.senders), np.float32),
+        senders=data.senders,
+        receivers=data.receivers,
+        globals={"label": label.astype(np.int32 if whole else np.float32)},
+        n_node=data.n_node,
+        n_edge=np.bincount(graph_of_node[data.senders], minlength=graphs).astype(np.int32),
+    )
+
+
+def consecutive_splits(graphs: GraphsTuple, sizes: dict[str, int]) -> dict[str, GraphsTuple]:
+    """Cuts a numpy GraphsTuple into splits that follow one another.
+
+    Args:
+      graphs: all graphs.
+      sizes: number of graphs of each split, in order.
+
+    Returns:
+      The splits by name, all but senders and receivers as views of `graphs`.
+
+    Raises:
+      ValueError: there are more or fewer graphs than the sizes add up to.
+    """
+    if len(graphs.n_node) != sum(sizes.values()):
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise ValueError(f"expected {sum(sizes.values())} graphs ({listed}), got {len(graphs.n_node)}")
+    bounds = np.cumsum([0, *sizes.values()])
+    node_bounds = np.insert(np.cumsum(graphs.n_node), 0, 0)[bounds]
+    edge_bounds = np.insert(np.cumsum(graphs.n_edge), 0, 0)[bounds]
+    splits = {}
+    for i, split in enumerate(sizes):
+        graph, node, edge = (slice(b[i], b[i + 1]) for b in (bounds, node_bounds, edge_bounds))
+        splits[split] = GraphsTuple(
+            nodes=jax.tree.map(operator.itemgetter(node), graphs.nodes),
+            edges=graphs.edges[edge],
+            senders=graphs.senders[edge] - np.int32(node.start),
+            receivers=graphs.receivers[edge] - np.int32(node.start),
+            globals=jax.tree.map(operator.itemgetter(graph), graphs.globals),
+            n_node=graphs.n_node[graph],
+            n_edge=graphs.n_edge[graph],
+        )
+    return splits
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str | None) -> Iterator[tuple[Location, str]]:
+    """Finds the folder, on disk or in a zip, that holds a data set's files, and the data set's name."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    found = _data_sets(path, name) if path.is_dir() else []
+    with contextlib.ExitStack() as stack:
+        if not found:
+            archive = _only_zip(path, name) if path.is_dir() else path
+            try:
+                found = _data_sets(zipfile.Path(stack.enter_context(zipfile.ZipFile(archive))), name)
+            except zipfile.BadZipFile as error:
+                raise ValueError(
+                    f"{archive} is not a zip file, or not all of one: give the data set's zip or a folder"
+                ) from error
+            if not found:
+                raise FileNotFoundError(f"{archive} has no {name or 'NAME'}_A.txt, at its top or one folder deeper")
+        if len(found) > 1:
+            listed = ", ".join(str(folder / f"{stem}_A.txt") for folder, stem in found)
+            raise ValueError(f"{path} has several data sets ({listed}): give the `name` of one, or a narrower `path`")
+        yield found[0]
+
+
+def _data_sets(root: Location, name: str | None) -> list[tuple[Location, str]]:
+    """Folder and name of each data set, or of those called `name`, in a folder and the folders in it."""
+    folders: list[Location] = [root, *(child for child in root.iterdir() if child.is_dir())]
+    files = [(folder, file.name) for folder in folders for file in folder.iterdir() if file.name.endswith("_A.txt")]
+    found = [(folder, file.removesuffix("_A.txt")) for folder, file in files]
+    return [(folder, stem) for folder, stem in found if name is None or stem == name]
+
+
+def _only_zip(folder: Path, name: str | None) -> Path:
+    zips = [file for file in sorted(folder.glob("*.zip")) if name is None or file.stem == name]
+    if not zips:
+        stem = name or "NAME"
+        raise FileNotFoundError(f"{folder} has no {stem}.zip, and no {stem}_A.txt at its top or one folder deeper")
+    if len(zips) > 1:
+        raise ValueError(f"{folder} has several zips ({', '.join(file.name for file in zips)}): give the `name` of one")
+    return zips[0]
+
+
+def _table(file: Location, dtype: type[np.number], columns: int | None) -> np.ndarray:
+    """Reads lines of numbers with commas between, [rows, columns]; the first line sets the columns where not given."""
+    parts, read = [], 0
+    # Every byte is a latin-1 character, so a strange one is just text that is no number, with its line.
+    with file.open("r", encoding="latin-1") as stream:
+        while lines := stream.readlines(_CHUNK):
+            columns = columns or lines[0].count(",") + 1
+            part = _parsed(lines, dtype, columns)
+            if part is None:
+                prefixes = range(1, len(lines) + 1)
+                bad = bisect.bisect_left(prefixes, True, key=lambda end: _parsed(lines[:end], dtype, columns) is None)
+                kind = "integer" if dtype is np.int32 else "number"
+                wanted = f"one {kind}" if columns == 1 else f"{columns} {kind}s with commas between"
+                raise ValueError(f"{file}, line {read + bad + 1}: expected {wanted}, got {lines[bad].rstrip()!r}")
+            parts.append(part)
+            read += len(part)
+    return np.concatenate(parts) if parts else np.zeros((0, columns or 1), dtype)
+
+
+def _parsed(lines: list[str], dtype: type[np.number], columns: int) -> np.ndarray | None:
+    """The numbers, or None where a line is empty, is no finite numbers or has another number of columns."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy may only warn of 1.5 as an integer, and of nothing but empty lines
+            numbers = np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
+    except (ValueError, Warning):
+        return None
+    return numbers if numbers.shape == (len(lines), columns) and np.isfinite(numbers).all() else None
+
+
+def _graph_sizes(indicator: np.ndarray, graphs: int | None, file: Location) -> np.ndarray:
+    """Number of nodes of each graph from the graph of each node, which counts from 1."""
+    if not len(indicator):
+        raise ValueError(f"{file} is empty: expected the graph of each node")
+    before = np.insert(indicator[:-1], 0, 1)
+    falls = indicator < before
+    if falls.any():
+        line = int(falls.argmax())
+        allowed = (
+            "graphs count from 1"
+            if line == 0
+            else f"line {line} has graph {before[line]}, and graphs must follow in order"
+        )
+        raise ValueError(f"{file}, line {line + 1}: graph {indicator[line]}, but {allowed}")
+    if graphs is not None and indicator[-1] > graphs:
+        line = int((indicator > graphs).argmax())
+        raise ValueError(f"{file}, line {line + 1}: graph {indicator[line]}, but only {graphs} graphs have a label")
+    return np.bincount(indicator - 1, minlength=graphs or 0).astype(np.int32)
+
+
+def _edges(pairs: np.ndarray, indicator: np.ndarray, file: Location) -> tuple[np.ndarray, np.ndarray]:
+    """Senders and receivers in order, from checked pairs of nodes that count from 1."""
+    rows, columns = pairs.T
+
+    def refuse(wrong: np.ndarray, why: str) -> None:
+        if wrong.any():
+            line = int(wrong.argmax())
+            raise ValueError(f"{file}, line {line + 1}: edge {rows[line]}, {columns[line]} {why}")
+
+    nodes = len(indicator)
+    refuse(
+        (np.minimum(rows, columns) < 1) | (np.maximum(rows, columns) > nodes), f"is out of range: nodes are 1-{nodes}"
+    )
+    refuse(indicator[rows - 1] != indicator[columns - 1], "joins two graphs")
+    # A sort of one 64-bit integer an edge is several times as fast as one of pairs.
+    key = (rows - np.int64(1)) * nodes + columns - 1
+    ordered = np.sort(key)
+    if (twice := ordered[1:] == ordered[:-1]).any():
+        again = np.flatnonzero(key == ordered[twice.argmax()])[1]
+        refuse(np.arange(len(key)) == again, "is there twice")
+    reverse = np.sort((columns - np.int64(1)) * nodes + rows - 1)
+    if not np.array_equal(ordered, reverse):
+        refuse(~np.isin(key, reverse), "has no reverse: each edge must be there in both directions")
+    del key, reverse  # they are large
+    senders, receivers = np.divmod(ordered, nodes)
+    return senders.astype(np.int32), receivers.astype(np.int32)

@@ -1,0 +1,62 @@
+"""Scores of many seeds on the subsets of a test set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jraph
+import numpy as np
+from jraph import GraphsTuple
+
+from jattn.losses import Task
+from jattn.metrics import accuracy, attention_auc
+from jattn.training import Predictions
+
+
+def join(subsets: Mapping[str, GraphsTuple]) -> GraphsTuple:
+    """All subsets as one host-side split, in their order."""
+    return jraph.batch_np(list(subsets.values()))
+
+
+def score(
+    predictions: Predictions,
+    subsets: Mapping[str, GraphsTuple],
+    task: Task,
+) -> dict[str, Any]:
+    """Accuracy and attention AUC of every subset and of all together, in per cent.
+
+    Args:
+      predictions: of `join(subsets)`, arrays [seeds, ...].
+      subsets: host-side splits with their true labels and attention.
+      task: what is predicted.
+
+    Returns:
+      For each subset and "all": {"accuracy": spread, "attention_auc": [spread of each pooling layer], "graphs": number},
+      where a spread is that of `spread`. The first layer's AUC is over all nodes, a later one's over those still kept.
+    """
+    graphs = join(subsets)
+    ranges: dict[str, tuple[slice, slice]] = {}
+    first_graph = first_node = 0
+    for name, subset in subsets.items():
+        end_graph, end_node = first_graph + len(subset.n_node), first_node + int(np.sum(subset.n_node))
+        ranges[name] = slice(first_graph, end_graph), slice(first_node, end_node)
+        first_graph, first_node = end_graph, end_node
+    ranges["all"] = slice(None), slice(None)
+
+    label, truth = graphs.globals["label"], graphs.nodes["attention"]
+    everywhere = np.ones(predictions.prediction.shape[:1] + truth.shape, bool)
+    return {
+        name: {
+            "accuracy": spread([accuracy(p[of_graphs], label[of_graphs], task) for p in predictions.prediction]),
+            "attention_auc": [
+                spread([attention_auc(a[nodes], truth[nodes], p[nodes]) for a, p in zip(alpha, present, strict=True)])
+                for alpha, present in zip(predictions.attention, (everywhere, *predictions.kept), strict=False)
+            ],
+            "graphs": len(label[of_graphs]),
+        }
+        for name, (of_graphs, nodes) in ranges.items()
+    }
+
+
+def spread(values: list[float]) -> dict[str, Any]:
+    """{"mean", "std" (ddof 0), "values"} of one number a seed; NaN where any is."""
+    return {"mean": float(np.mean(values)), "std": float(np.std(values)), "values": [float(v) for v in values]}

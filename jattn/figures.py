@@ -1,0 +1,239 @@
+"""Pictures of a run: training curves, and graphs with the attention of their nodes.
+
+The `*_figure` functions make a matplotlib `Figure`, the others write it to a file; pyplot's global state is left alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+from jraph import GraphsTuple
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatter, MaxNLocator
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial.distance import cdist
+
+CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2")  # one a pooling layer
+ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
+TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
+
+
+def training_curves(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Writes the picture that `training_figure` makes, atomically."""
+    _save(training_figure(lines), path)
+
+
+def attention_graphs(
+    graphs: GraphsTuple,
+    prediction: Num[np.ndarray, "graphs"],
+    attention: Float[np.ndarray, "nodes"],
+    kept: Bool[np.ndarray, "nodes"],
+    ids: Sequence[int],
+    path: Path,
+    titles: Sequence[str] = (),
+    position: Float[np.ndarray, "nodes 2"] | None = None,
+) -> None:
+    """Writes the picture that `attention_figure` makes, atomically."""
+    _save(attention_figure(graphs, prediction, attention, kept, ids, titles, position), path)
+
+
+def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
+    """Loss, accuracy and attention AUC by epoch, a row for each stage: mean over seeds, and each seed faintly.
+
+    Args:
+      lines: the lines of a run's `metrics.jsonl`. Each has "stage", "epoch", "loss", "accuracy" (per cent) and, where
+        it was measured, "attention_auc" (per cent, a list with one entry a pooling layer); a quantity is
+        {"mean": number, "values": [one a seed]}, None standing for NaN.
+
+    Returns:
+      The figure. A stage without attention AUC has two panels.
+    """
+    stages = list(dict.fromkeys(line["stage"] for line in lines))
+    keys = ["loss", "accuracy"] + ["attention_auc"] * any(line.get("attention_auc") for line in lines)
+    figure = Figure(figsize=(3.1 * len(keys), 0.5 + 2.2 * max(len(stages), 1)), dpi=130, layout="constrained")
+    grid = figure.add_gridspec(max(len(stages), 1), len(keys))
+    for row, stage in enumerate(stages):
+        of_stage = [line for line in lines if line["stage"] == stage]
+        for column, key in enumerate(keys):
+            if any(line.get(key) for line in of_stage):
+                axes = figure.add_subplot(grid[row, column])
+                _draw_curves(axes, of_stage, key)
+                if column == 0:
+                    axes.set_title(stage, loc="left", fontsize=11, fontweight="bold")
+    seeds = max((len(line["loss"]["values"]) for line in lines), default=1)
+    if seeds > 1:
+        styles = {f"mean of {seeds} seeds": {"linewidth": 1.5}, "each seed": {"linewidth": 0.7, "alpha": 0.5}}
+        handles = [Line2D([], [], color=CURVES[0], label=label, **style) for label, style in styles.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_curves(axes: Axes, lines: Sequence[Mapping[str, Any]], key: str) -> None:
+    """One quantity of one stage, a colour for each pooling layer; lines that lack it are passed over."""
+    present = [(line["epoch"], line[key]) for line in lines if line.get(key)]
+    layers = [curve if isinstance(curve, list) else [curve] for _, curve in present]
+    epochs = [epoch for epoch, _ in present]
+    marker = "." if len(epochs) < 20 else ""
+    drawn = [np.zeros(0)]
+    for layer in range(max(map(len, layers))):
+        color = CURVES[layer % len(CURVES)]
+        mean = np.array([curves[layer]["mean"] for curves in layers], float)  # [epochs]; None becomes NaN
+        values = np.array([curves[layer]["values"] for curves in layers], float)  # [epochs, seeds]
+        if values.shape[1] > 1:
+            axes.plot(epochs, values, color=color, alpha=0.3, linewidth=0.7)
+        axes.plot(epochs, mean, color=color, linewidth=1.5, marker=marker, label=f"pooling {layer + 1}")
+        drawn += [mean, values.ravel()]
+    finite = np.concatenate(drawn)
+    finite = finite[np.isfinite(finite)]
+    if key != "loss":
+        axes.set_ylim(min(90, 10 * np.floor(finite.min(initial=90) / 10)), 101)
+    elif (finite > 0).any():
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(
+            LogFormatter(minor_thresholds=(1, 0.4))
+        )  # labels between powers of 10, where few
+    if max(map(len, layers)) > 1:
+        axes.legend(loc="lower right", frameon=False, fontsize=8)
+    axes.set_ylabel({"loss": "loss", "accuracy": "accuracy (%)", "attention_auc": "attention AUC (%)"}[key])
+    axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    axes.tick_params(which="both", labelsize=8)
+    axes.grid(color="0.92", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def attention_figure(
+    graphs: GraphsTuple,
+    prediction: Num[np.ndarray, "graphs"],
+    attention: Float[np.ndarray, "nodes"],
+    kept: Bool[np.ndarray, "nodes"],
+    ids: Sequence[int],
+    titles: Sequence[str] = (),
+    position: Float[np.ndarray, "nodes 2"] | None = None,
+) -> Figure:
+    """Some graphs of a split, nodes coloured by attention relative to the largest of their graph.
+
+    Nodes with target attention have a ring, dropped nodes are small and hollow. Heavier edges are darker.
+
+    Args:
+      graphs: the split, on the host.
+      prediction: a number or a class for each graph.
+      attention: alpha of one pooling layer.
+      kept: nodes which that layer kept.
+      ids: the graphs to draw, at least one.
+      titles: a name for each of them, put in front of what the panel's title says anyway.
+      position: where to draw the nodes, x to the right and y upwards; found from the edges where not given.
+
+    Returns:
+      The figure, one panel a graph and then a colour bar.
+
+    Raises:
+      ValueError: there is nothing to draw, an id is out of range, or there are not as many titles as ids.
+    """
+    total = len(graphs.n_node)
+    if not len(ids) or not all(0 <= i < total for i in ids):
+        raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
+    if len(titles) not in (0, len(ids)):
+        raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
+    columns = min(len(ids), 5)
+    rows = -(-len(ids) // columns)
+    figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    node, edge = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (graphs.n_node, graphs.n_edge))
+    for axes, name, i in zip(panels, titles or [""] * len(ids), ids, strict=False):
+        nodes, edges = slice(node[i], node[i + 1]), slice(edge[i], edge[i + 1])
+        ends = np.stack([graphs.senders[edges], graphs.receivers[edges]], 1) - node[i]
+        where = _layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
+        target = graphs.nodes["attention"][nodes] > 0
+        _draw_graph(axes, where, ends, graphs.edges[edges], attention[nodes], kept[nodes], target)
+        size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
+        answer = f"label {_number(graphs.globals['label'][i])}, predicted {_number(prediction[i])}"
+        axes.set_title(f"{name}: {size}\n{answer}" if name else f"{size}\n{answer}", fontsize=9)
+    bar = figure.colorbar(
+        ScalarMappable(cmap=ATTENTION), ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6)
+    )
+    bar.set_label("attention / largest of the graph", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    styles = {
+        "kept": {"markersize": 7, "color": ATTENTION(0.6)},
+        "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
+        "has target attention": {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5},
+    }
+    handles = [Line2D([], [], marker="o", linestyle="", label=label, **style) for label, style in styles.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_graph(
+    axes: Axes,
+    position: Float[np.ndarray, "nodes 2"],
+    ends: Int[np.ndarray, "edges 2"],
+    weights: Float[np.ndarray, "edges"],
+    attention: Float[np.ndarray, "nodes"],
+    kept: Bool[np.ndarray, "nodes"],
+    target: Bool[np.ndarray, "nodes"],
+) -> None:
+    area = np.clip(2500 / max(len(attention), 1), 14, 70)
+    relative = np.nan_to_num(attention) / max(np.nan_to_num(attention).max(initial=0), 1e-30)
+    once = ends[:, 0] < ends[:, 1]
+    ends, weights = ends[once], weights[once]
+    opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(kept[ends].all(1), 1, 0.4)
+    axes.add_collection(LineCollection(position[ends], colors=[(EDGE, a) for a in opacity], linewidths=0.6, zorder=1))
+    axes.scatter(*position[~kept].T, s=0.3 * area, c="white", edgecolors=DROPPED, linewidths=0.6, zorder=2)
+    color = ATTENTION(relative[kept])
+    axes.scatter(*position[kept].T, s=area, c=color, edgecolors="0.35", linewidths=0.4, zorder=3)
+    axes.scatter(*position[target].T, s=1.7 * area, c="none", edgecolors=TARGET, linewidths=1.2, zorder=4)
+    axes.margins(0.08)
+    axes.set_aspect("equal", adjustable="datalim")
+
+
+def _layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 60) -> Float[np.ndarray, "nodes 2"]:
+    """Positions whose distances are near those along edges: Kamada and Kawai's energy by stress majorization.
+
+    From classical scaling on, each step solves for the minimum of a quadratic above the energy (Gansner et al. 2004):
+    a graph of 200 nodes takes 0.02 s, networkx's `kamada_kawai_layout` some seconds.
+    """
+    if count < 2:
+        return np.zeros((count, 2))
+    adjacency = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    distance = shortest_path(adjacency, unweighted=True)
+    apart = np.isinf(distance)
+    distance[apart] = 1 + 0.7 * distance[~apart].max()  # keeps components apart without sending them far away
+    centre = np.eye(count) - 1 / count
+    values, vectors = np.linalg.eigh(-centre @ distance**2 @ centre / 2)
+    noise = np.random.default_rng(0).normal(size=(count, 2))  # parts nodes with the same neighbours
+    x = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0)) + 0.05 * noise
+    weight = 1 / (distance + np.eye(count)) ** 2 - np.eye(count)
+    inverse = np.linalg.inv(np.diag(weight.sum(1)) - weight + 1)
+    for _ in range(steps):
+        pull = weight * distance / np.maximum(cdist(x, x), 1e-9)
+        x = inverse @ (pull.sum(1, keepdims=True) * x - pull @ x)
+    _, _, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    return (x - x.mean(0)) @ axes.T  # the longer side lies flat
+
+
+def _number(value: Any) -> str:
+    return f"{round(float(value), 2) + 0.0:g}"  # + 0.0: no "-0"
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """Writes the picture beside its place and then moves it there, so that no half of it is ever seen."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        figure.savefig(temporary, format=path.suffix[1:] or "png")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,85 @@
+"""Weak supervision: how far a prediction moves when a node is left out, for any predict function."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+from jaxtyping import Array, Bool, Float
+from jraph import GraphsTuple
+
+from jattn.losses import Task
+from jattn.topology import SUM_OFFSET
+
+Predict = Callable[[GraphsTuple, Bool[Array, "nodes"]], Float[Array, "graphs outputs"]]
+NO_EFFECT = 1e-5  # sum of movements, relative to max(1, |y|), at or under which no removal from a graph matters
+
+
+class LeaveOneOut(NamedTuple):
+    """What leaving each node out does.
+
+    Attributes:
+      attention: |y_i - y| / (sum_j |y_j - y| + 1e-7) over each graph, 0 for padding, [nodes].
+      target: the same as a training target, [nodes]: all 0 in graphs where no removal matters, that is where
+        sum_j |y_j - y| <= 1e-5 max(1, |y|), since there attention is made of rounding.
+      moved: sum_j |y_j - y|, [graphs].
+    """
+
+    attention: Float[Array, "nodes"]
+    target: Float[Array, "nodes"]
+    moved: Float[Array, "graphs"]
+
+
+def leave_one_out(
+    predict: Predict,
+    graph: GraphsTuple,
+    largest: int | None = None,
+    *,
+    task: Task = "regression",
+    chunk: int | None = None,
+) -> LeaveOneOut:
+    r"""Attention of every node by how far its removal moves its graph's prediction.
+
+    .. math:: \alpha_i = |y_i - y| / (\textstyle\sum_j |y_j - y| + 10^{-7})
+
+    y_i is the prediction without node i (its edges gone, degrees counted anew): the output for regression, for
+    classification the logit of the class predicted for the whole graph. Knyazev et al. 2019, section 3.2. The k-th node
+    of every graph is left out at once, so it takes `largest` predictions of the batch.
+
+    Args:
+      predict: maps a padded `GraphsTuple` and a mask of the nodes to keep, [nodes], to [graphs, outputs]. For a
+        `Network`: `lambda graph, kept: network.apply(variables, graph, edges(graph).keep(kept)).prediction`. For a
+        function of a `GraphsTuple` alone: `lambda graph, kept: f(drop_nodes(graph, kept))`.
+      graph: a padded `GraphsTuple`.
+      largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read.
+      task: what `predict` predicts.
+      chunk: how many predictions to run together; all where not given. Memory grows with it.
+    """
+    real = jraph.get_graph_padding_mask(graph)
+    rows = jax.tree.leaves(graph.nodes)[0].shape[0]
+    n_node = jnp.where(real, graph.n_node, 0)
+    graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
+    place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
+    if largest is None:
+        largest = int(n_node.max(initial=0))
+
+    whole = predict(graph, jnp.ones(rows, bool))
+    column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(real), int)
+
+    def output(prediction: Array) -> Array:
+        return jnp.take_along_axis(prediction, column[:, None], axis=1)[:, 0]
+
+    y = output(whole)
+    chunk = max(1, min(chunk or largest, largest))
+    steps = -(-largest // chunk)
+    without = jax.lax.map(
+        jax.vmap(lambda k: output(predict(graph, place != k))), jnp.arange(steps * chunk).reshape(steps, chunk)
+    ).reshape(steps * chunk, len(real))
+
+    node_real = real[graph_of]
+    change = jnp.where(node_real, jnp.abs(without.at[place, graph_of].get(mode="fill", fill_value=0) - y[graph_of]), 0)
+    moved = jraph.segment_sum(change, graph_of, len(real), indices_are_sorted=True)
+    matters = moved > NO_EFFECT * jnp.maximum(1, jnp.abs(y))
+    attention = change / (moved + SUM_OFFSET)[graph_of]
+    return LeaveOneOut(attention, jnp.where(matters[graph_of], attention, 0), moved)

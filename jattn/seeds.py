@@ -1,0 +1,140 @@
+"""Whole splits and many seeds at once: training, predicting and leaving nodes out, seen from the host."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from jraph import GraphsTuple
+
+from jattn.batching import Bucket, Split, bucket_of, gather, plan, put, scatter, shuffled_batches, size_classes
+from jattn.leave_one_out import LeaveOneOut, leave_one_out
+from jattn.losses import Task
+from jattn.model import Network
+from jattn.parallel import over_seeds
+from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
+
+EVALUATION_NODES = 4096  # rows of a batch where no gradient is taken
+LEFT_OUT_ROWS = 16384  # rows that leave-one-out predicts together: copies of a batch times its nodes
+
+
+class Epoch(NamedTuple):
+    """One epoch of all seeds.
+
+    Attributes:
+      number: counted from 1.
+      state: after the epoch, every array with a leading axis of seeds.
+      loss: mean over the training graphs, [seeds].
+      predictions: as they were made on the way through the epoch, arrays [seeds, ...].
+    """
+
+    number: int
+    state: State
+    loss: Float[Array, "seeds"]
+    predictions: Predictions
+
+
+def train_seeds(
+    network: Network,
+    config: TrainConfig,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    epochs: int,
+    batch_size: int = 32,
+    attention: Float[np.ndarray, "seeds nodes"] | None = None,
+) -> Iterator[Epoch]:
+    """Trains one network a seed, all in one program; yields after every epoch.
+
+    Args:
+      network: the architecture.
+      config: how to train it.
+      graphs: the host-side training split.
+      seeds: each determines its network's initial weights, dropout and order of graphs, whatever other seeds there are.
+      epochs: how many.
+      batch_size: graphs a step; the last step of an epoch takes what is left.
+      attention: target attention of each seed; that of `graphs` for all where not given.
+    """
+    count = len(graphs.n_node)
+    batches = np.stack([shuffled_batches(seed, epochs, count, batch_size) for seed in seeds])
+    train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
+    split = put(graphs)
+    if attention is None:
+        attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
+    targets = jnp.asarray(attention)
+
+    def epoch(state: State, split: Split, target: Array, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
+        return train.epoch(state, split.with_attention(target), batches)
+
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    state = over_seeds(train.init, len(seeds), (0, None))(keys, split)
+    run_epoch = over_seeds(epoch, len(seeds), (0, None, 0, 0), donate=True)
+    for number in range(1, epochs + 1):
+        state, (loss, predictions) = run_epoch(state, split, targets, batches[:, number - 1])
+        yield Epoch(number, state, loss, predictions)
+
+
+def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Predictions:
+    """Predictions of every seed's network for a host-side split: numpy arrays [seeds, ...] in the split's own order.
+
+    Args:
+      network: the architecture.
+      params: weights with a leading axis of seeds.
+      graphs: the split.
+    """
+    split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
+    parts = [
+        jax.device_get(over_seeds(make_predict(network, bucket), seeds, (0, None, None))(params, split, batches))
+        for bucket, batches in plan(graphs, EVALUATION_NODES, size_classes(graphs))
+    ]
+    return jax.tree.map(_join, *parts)
+
+
+def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, task: Task) -> LeaveOneOut:
+    """Leave-one-out attention of every seed's network for a host-side split: numpy arrays [seeds, ...], in its order.
+
+    Args:
+      network: the architecture.
+      params: weights with a leading axis of seeds.
+      graphs: the split.
+      task: what the network predicts.
+    """
+    split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
+    parts = [
+        jax.device_get(over_seeds(_make_labels(network, bucket, task), seeds, (0, None, None))(params, split, batches))
+        for bucket, batches in plan(graphs, EVALUATION_NODES // 8, size_classes(graphs))
+    ]
+    return jax.tree.map(_join, *parts)
+
+
+def _make_labels(network: Network, bucket: Bucket, task: Task) -> Any:
+    """A function that leaves out the nodes of the graphs of some batches; for a split's other graphs it gives 0."""
+
+    def labels(params: Params, split: Split, batches: Array) -> LeaveOneOut:
+        def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
+            return network.apply({"params": params}, graph, bucket.topology(graph).keep(kept)).prediction
+
+        def one(ids: Array) -> tuple[Array, Array, LeaveOneOut]:
+            batch = gather(split, ids, bucket)
+            chunk = LEFT_OUT_ROWS // bucket.nodes
+            return (
+                batch.graph_ids,
+                batch.node_ids,
+                leave_one_out(predict, batch.graph, bucket.slots, task=task, chunk=chunk),
+            )
+
+        graph_ids, node_ids, result = jax.lax.map(one, batches)
+        graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
+        return LeaveOneOut(
+            scatter(nodes, node_ids, result.attention),
+            scatter(nodes, node_ids, result.target),
+            scatter(graphs, graph_ids, result.moved),
+        )
+
+    return labels
+
+
+def _join(*parts: np.ndarray) -> np.ndarray:
+    """Joins arrays of which each has its own rows filled and zeros elsewhere."""
+    return sum(parts[1:], start=parts[0])

@@ -1,0 +1,155 @@
+"""Training as pure functions: a state, one compiled program an epoch, predictions for a whole split.
+
+`make_train` gives an `init` and an `epoch` for one seed; jit and vmap over seeds are put around them by the caller:
+
+    train = make_train(network, config, bucket)
+    states = jax.vmap(train.init, in_axes=(0, None))(keys, split)
+    epoch = jax.jit(jax.vmap(train.epoch, in_axes=(0, None, 0)), donate_argnums=0)
+    states, results = epoch(states, split, batches)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from jattn.batching import Batch, Bucket, Split, gather, scatter
+from jattn.losses import Task, attention_loss, task_loss
+from jattn.model import Network, Output
+
+Params = Any
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train.
+
+    Attributes:
+      task: "regression" (squared error, one output) or "classification" (cross entropy).
+      attention_weight: beta, the weight of the attention loss; 0 leaves attention unsupervised.
+      learning_rate: Adam's step size at the start.
+      decay_epochs: epochs, counted from 1, at whose start the learning rate is divided by 10.
+      weight_decay: times the weight, added to its gradient (L2).
+    """
+
+    task: Task = "regression"
+    attention_weight: float = 0.0
+    learning_rate: float = 1e-3
+    decay_epochs: tuple[int, ...] = ()
+    weight_decay: float = 1e-4
+
+
+class State(NamedTuple):
+    """What training changes."""
+
+    params: Params
+    optimizer: optax.OptState
+    key: PRNGKeyArray
+
+
+class Predictions(NamedTuple):
+    """What a network says of a whole split, in the split's own order.
+
+    Attributes:
+      prediction: outputs, [graphs, outputs].
+      attention: alpha of each pooling layer, 0 for nodes dropped before it, [nodes].
+      kept: nodes that each pooling layer kept, [nodes].
+    """
+
+    prediction: Float[Array, "graphs outputs"]
+    attention: tuple[Float[Array, "nodes"], ...]
+    kept: tuple[Bool[Array, "nodes"], ...]
+
+
+class Train(NamedTuple):
+    """The two functions that `make_train` makes.
+
+    Attributes:
+      init: (key, split) -> State.
+      epoch: (state, split, batches [steps, batch]) -> (state, (mean loss, Predictions as made on the way)).
+    """
+
+    init: Callable[[PRNGKeyArray, Split], State]
+    epoch: Callable[[State, Split, Int[Array, "steps batch"]], tuple[State, tuple[Float[Array, ""], Predictions]]]
+
+
+def make_optimizer(config: TrainConfig, steps_per_epoch: int) -> optax.GradientTransformation:
+    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs."""
+    boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
+    schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
+    return optax.chain(
+        optax.add_decayed_weights(config.weight_decay),
+        optax.scale_by_adam(b1=0.5, b2=0.999),
+        optax.scale_by_learning_rate(schedule),
+    )
+
+
+def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int) -> Train:
+    """The functions that train `network` on batches of the size of `bucket`, for one seed."""
+    optimizer = make_optimizer(config, steps_per_epoch)
+
+    def init(key: PRNGKeyArray, split: Split) -> State:
+        init_key, key = jax.random.split(key)
+        batch = gather(split, jnp.full(bucket.graphs - 1, -1), bucket)
+        params = network.init(init_key, batch.graph, bucket.topology(batch.graph))["params"]
+        return State(params, optimizer.init(params), key)
+
+    def loss(params: Params, batch: Batch, key: PRNGKeyArray) -> tuple[Array, Output]:
+        topology = bucket.topology(batch.graph)
+        output = network.apply({"params": params}, batch.graph, topology, train=True, rngs={"dropout": key})
+        total = task_loss(output.prediction, batch.graph.globals["label"], topology.real, config.task)
+        if config.attention_weight:
+            target = batch.graph.nodes["attention"]
+            total += config.attention_weight * sum(attention_loss(p, target, topology) for p in output.poolings)
+        return total, output
+
+    def step(state: State, split: Split, ids: Array) -> tuple[State, tuple[Array, Batch, Output]]:
+        batch = gather(split, ids, bucket)
+        key, dropout_key = jax.random.split(state.key)
+        (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, dropout_key)
+        updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
+        params = optax.apply_updates(state.params, updates)
+        return State(params, optimizer_state, key), (value, batch, output)
+
+    def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
+        def body(state: State, ids: Array) -> tuple[State, tuple[Array, ...]]:
+            state, (value, batch, output) = step(state, split, ids)
+            return state, (value * (ids >= 0).sum(), batch.graph_ids, batch.node_ids, output)
+
+        state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, batches)
+        return state, (values.sum() / (batches >= 0).sum(), in_split_order(split, graph_ids, node_ids, outputs))
+
+    return Train(init, epoch)
+
+
+def make_predict(network: Network, bucket: Bucket) -> Callable[[Params, Split, Int[Array, "steps batch"]], Predictions]:
+    """A function that predicts the graphs of some batches; what it says of a split's other graphs is 0."""
+
+    def predict(params: Params, split: Split, batches: Array) -> Predictions:
+        def one(ids: Array) -> tuple[Array, Array, Output]:
+            batch = gather(split, ids, bucket)
+            return (
+                batch.graph_ids,
+                batch.node_ids,
+                network.apply({"params": params}, batch.graph, bucket.topology(batch.graph)),
+            )
+
+        return in_split_order(split, *jax.lax.map(one, batches))
+
+    return predict
+
+
+def in_split_order(
+    split: Split, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
+) -> Predictions:
+    """The outputs of several batches, [steps, ...], laid out in the order of the split."""
+    graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
+    return Predictions(
+        scatter(graphs, graph_ids, outputs.prediction),
+        tuple(scatter(nodes, node_ids, pooled.attention) for pooled in outputs.poolings),
+        tuple(scatter(nodes, node_ids, pooled.kept) for pooled in outputs.poolings),
+    )

@@ -1,0 +1,160 @@
+"""Pictures: they hold the panels they should, and odd input breaks none of them."""
+
+import subprocess
+import sys
+
+import jraph
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from jattn.figures import _layout, attention_figure, attention_graphs, training_curves, training_figure
+from jattn.graphs import from_arrays
+
+
+def curve(*values):
+    known = [value for value in values if value is not None]
+    return {"mean": sum(known) / len(known) if len(known) == len(values) else None, "values": list(values)}
+
+
+def line(stage, epoch, loss=(1.0, 2.0), auc=None):
+    return {
+        "stage": stage,
+        "epoch": epoch,
+        "seconds": 0.1,
+        "loss": curve(*loss),
+        "accuracy": curve(50.0, 60.0 + epoch),
+    } | ({} if auc is None else {"attention_auc": auc})
+
+
+def random_graph(rng, count, label=0):
+    upper = np.triu(rng.random((count, count)) < 3 / max(count, 1), 1)
+    senders, receivers = np.nonzero(upper | upper.T)
+    attention = np.maximum(rng.normal(size=count), 0)
+    return from_arrays(np.zeros((count, 1)), senders, receivers, attention=attention, label=label)
+
+
+def split(*sizes):
+    """Graphs of these sizes with a prediction for each and, for their nodes, random attention and random drops."""
+    rng = np.random.default_rng(0)
+    graphs = jraph.batch_np([random_graph(rng, count, label) for label, count in enumerate(sizes)])
+    nodes = int(graphs.n_node.sum())
+    prediction = np.arange(len(sizes)) + 0.25
+    return graphs, prediction, rng.random(nodes).astype(np.float32), rng.random(nodes) < 0.5
+
+
+def labels(figure):
+    return [axes.get_ylabel() for axes in figure.axes]
+
+
+def panels(figure):
+    return [axes.get_title() for axes in figure.axes if axes.get_title()]
+
+
+def assert_only_picture(path):
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert min(imread(path).shape[:2]) > 200
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
+    assert path.stat().st_size < 500_000
+
+
+def test_one_row_a_stage_and_auc_only_where_it_was_measured(tmp_path):
+    auc = [curve(70.0, 80.0), curve(60.0, 65.0)]
+    lines = [line("twin", e) for e in (1, 2, 3)] + [line("attention", e, auc=auc if e % 2 else None) for e in (1, 2, 3)]
+    figure = training_figure(lines)
+    assert labels(figure) == ["loss", "accuracy (%)"] * 2 + ["attention AUC (%)"]
+    poolings = figure.axes[-1].get_legend().get_texts()
+    assert [text.get_text() for text in poolings] == ["pooling 1", "pooling 2"]
+    assert figure.axes[-1].lines[0].get_xdata().tolist() == [1, 3]
+    training_curves(lines, tmp_path / "curves.png")
+    assert_only_picture(tmp_path / "curves.png")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [line("train", 1)],
+        [line("train", 1, loss=(None, None)), line("train", 2, loss=(None, 1.0))],
+        [line("train", 1, loss=(0.0, 0.0))],
+        [line("train", 1, auc=[curve(None, None)]), line("train", 2, auc=[])],
+        [line("train", e, loss=(1.1 - 0.01 * e,)) for e in range(1, 30)],
+    ],
+    ids=["none", "one epoch", "NaN", "zero loss", "NaN AUC", "narrow range"],
+)
+def test_odd_training_lines_are_drawn(lines, tmp_path):
+    training_curves(lines, tmp_path / "curves.png")
+    assert_only_picture(tmp_path / "curves.png")
+
+
+def test_a_panel_for_each_graph(tmp_path):
+    data = split(0, 1, 2, 30, 200)
+    figure = attention_figure(*data, ids=[4, 0, 1], titles=["Large", "Empty", "One"])
+    assert panels(figure) == [
+        "Large: 200 nodes\nlabel 4, predicted 4.25",
+        "Empty: 0 nodes\nlabel 0, predicted 0.25",
+        "One: 1 node\nlabel 1, predicted 1.25",
+    ]
+    assert labels(figure)[-1] == "attention / largest of the graph"
+    attention_graphs(*data, ids=[0, 1, 2, 3, 4, 3, 2], path=tmp_path / "graphs.png")
+    assert_only_picture(tmp_path / "graphs.png")
+
+
+def test_kept_dropped_and_target_nodes_are_drawn_apart():
+    graphs, prediction, attention, kept = split(5, 40)
+    edges, dropped, filled, rings = attention_figure(graphs, prediction, attention, kept, [1]).axes[0].collections
+    kept, target = kept[5:], graphs.nodes["attention"][5:] > 0
+    assert len(edges.get_segments()) == graphs.n_edge[1] // 2
+    assert [len(nodes.get_offsets()) for nodes in (dropped, filled, rings)] == [(~kept).sum(), kept.sum(), target.sum()]
+    assert dropped.get_sizes()[0] < filled.get_sizes()[0]
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_attention_without_a_maximum_is_drawn(value, tmp_path):
+    graphs, prediction, attention, kept = split(6)
+    attention_graphs(graphs, prediction * np.nan, attention * 0 + value, kept, [0], tmp_path / "graphs.png")
+    assert_only_picture(tmp_path / "graphs.png")
+
+
+def test_given_positions_are_used():
+    data = split(3, 4)
+    position = np.random.default_rng(0).random((7, 2))
+    _, dropped, filled, _ = attention_figure(*data, ids=[1], position=position).axes[0].collections
+    drawn = np.concatenate([dropped.get_offsets(), filled.get_offsets()])
+    assert sorted(map(tuple, drawn)) == sorted(map(tuple, position[3:]))
+
+
+@pytest.mark.parametrize("ids", [[], [2], [-1]])
+def test_ids_without_a_graph_are_refused(ids):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        attention_figure(*split(3, 4), ids=ids)
+
+
+def test_a_title_too_many_is_refused():
+    with pytest.raises(ValueError, match="one per graph, got 2"):
+        attention_figure(*split(3, 4), ids=[0], titles=["a", "b"])
+
+
+def test_failing_to_write_leaves_the_old_picture(tmp_path):
+    (tmp_path / "curves.unknown").write_text("old")
+    with pytest.raises(ValueError, match="unknown"):
+        training_curves([line("train", 1)], tmp_path / "curves.unknown")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_layout_of_a_path_is_straight_and_evenly_spaced():
+    ends = np.array([[i, i + 1] for i in range(9)] + [[i + 1, i] for i in range(9)])
+    x = _layout(10, ends)
+    assert np.ptp(x[:, 0]) == pytest.approx(9, abs=0.05)
+    assert np.abs(x[:, 1]).max() < 0.05
+
+
+def test_layout_parts_components_and_twins():
+    x = _layout(6, np.array([[0, 1], [1, 0], [0, 2], [2, 0]]))
+    apart = np.linalg.norm(x[:, None] - x, axis=-1) + np.eye(6)
+    assert apart.min() > 0.3
+
+
+def test_pyplot_stays_unloaded():
+    code = "import sys, jattn.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,14 @@
+"""The check of signatures that tests switch on: beartype, an int where a float is asked for, as static checkers have it."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from beartype import BeartypeConf, beartype
+
+_beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))
+
+
+def check(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its arguments and result checked; `Self`, which beartype knows in whole classes alone, is not."""
+    function.__annotations__ = {name: Any if hint is Self else hint for name, hint in function.__annotations__.items()}
+    return _beartype(function)
