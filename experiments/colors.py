@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, replace
 
 from experiments import protocol
-from experiments.settings import Settings, fail, parse
+from experiments.settings import Settings, fail, parse, use_all_cores
 from jattn.datasets.colors import generate_colors, published_colors
 
 
@@ -69,6 +69,7 @@ PAPER = {
 
 def main(arguments: list[str]) -> None:
     """Runs the experiment that a command line asks for."""
+    use_all_cores()
     name, settings = parse(PRESETS, "weak", arguments, "python -m experiments.colors", __doc__)
     try:
         if settings.data_dir is not None:

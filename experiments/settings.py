@@ -1,11 +1,13 @@
 """What all experiments can be told, the networks that it describes, and the command line."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn, TypeVar
 
+import jax
 import tyro
 
 from jattn.attention import Scorer
@@ -187,6 +189,11 @@ def parse(
     except ValueError as error:
         fail(str(error))
     return name, settings
+
+
+def use_all_cores() -> None:
+    """Makes every CPU core a device, so that seeds run side by side; call it before jax is used."""
+    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
 
 def fail(message: str) -> NoReturn:

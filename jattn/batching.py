@@ -18,6 +18,9 @@ from jraph import GraphsTuple
 from jattn.topology import Topology, blocks, edges
 
 BLOCK_LIMIT = 128  # slots up to which dense blocks of A beat edge lists for sparse graphs
+SLOTS_PER_ROW = 1.25  # slots of blocks that `plan` allows for each row, as its small graphs leave most of theirs empty
+TYPICAL_ORDERS = 25  # random orders whose largest batches tell what is usual
+DENSE_LIMIT = 2**25  # entries of A up to which a split keeps it dense: 128 MiB
 
 
 class Bucket(NamedTuple):
@@ -35,10 +38,6 @@ class Bucket(NamedTuple):
     graphs: int
     slots: int
 
-    def topology(self, graph: GraphsTuple) -> Topology:
-        """The topology that is quickest for batches of this size."""
-        return blocks(graph, self.slots) if self.slots <= BLOCK_LIMIT else edges(graph)
-
 
 @struct.dataclass
 class Split:
@@ -48,11 +47,13 @@ class Split:
       graphs: one `GraphsTuple` without padding.
       node_start: first row of each graph's nodes, [graphs].
       edge_start: first row of each graph's edges, [graphs].
+      adjacency: of each graph, dense, and of one without edges; None where it would take much memory.
     """
 
     graphs: GraphsTuple
     node_start: Int[Array, "graphs"]
     edge_start: Int[Array, "graphs"]
+    adjacency: Float[Array, "graphs+1 slots slots"] | None
 
     def with_attention(self, attention: Float[Array, "nodes"]) -> "Split":
         """The same split with another target attention."""
@@ -64,11 +65,13 @@ class Batch(NamedTuple):
 
     Attributes:
       graph: padded `GraphsTuple`.
+      topology: of `graph`, in the storage that is quickest for its size.
       graph_ids: the graphs' places in the split, the split's number of graphs for padding, [graphs].
       node_ids: the nodes' places in the split, its number of nodes for padding, [nodes].
     """
 
     graph: GraphsTuple
+    topology: Topology
     graph_ids: Int[Array, "graphs"]
     node_ids: Int[Array, "nodes"]
 
@@ -94,8 +97,15 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
 
 def put(graphs: GraphsTuple) -> Split:
     """Puts a host-side split on the device."""
-    starts = [(np.cumsum(n) - n).astype(np.int32) for n in (np.asarray(graphs.n_node), np.asarray(graphs.n_edge))]
-    return jax.tree.map(jnp.asarray, Split(graphs, *starts))
+    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
+    node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
+    slots = int(n_node.max(initial=1))
+    adjacency = None
+    if len(n_node) * slots**2 <= DENSE_LIMIT:
+        graph_of, first = np.repeat(np.arange(len(n_node)), n_edge), np.repeat(node_start, n_edge)
+        adjacency = np.zeros((len(n_node) + 1, slots, slots), np.float32)  # the last one is for padding
+        np.add.at(adjacency, (graph_of, graphs.senders - first, graphs.receivers - first), graphs.edges)
+    return jax.tree.map(jnp.asarray, Split(graphs, node_start, edge_start, adjacency))
 
 
 def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
@@ -142,7 +152,12 @@ def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
         jnp.where(real, ids, len(graphs.n_node)), (0, bucket.graphs - len(ids)), constant_values=len(graphs.n_node)
     )
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
-    return Batch(batch, graph_ids, jnp.where(node_real, node, total))
+    if split.adjacency is not None and bucket.slots <= split.adjacency.shape[1]:
+        adjacency = split.adjacency[graph_ids, : bucket.slots, : bucket.slots]
+        topology = blocks(batch, bucket.slots, adjacency)
+    else:
+        topology = blocks(batch, bucket.slots) if bucket.slots <= BLOCK_LIMIT else edges(batch)
+    return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
@@ -173,17 +188,40 @@ def bucket_of(graphs: GraphsTuple, batches: Int[np.ndarray, "*steps batch"]) -> 
     return Bucket(nodes, edge_rows, batches.shape[-1] + 1, int(members.max(initial=1)))
 
 
-def shuffled_batches(seed: int, epochs: int, graphs: int, batch: int) -> Int[np.ndarray, "epochs steps batch"]:
+def shuffled_batches(
+    seed: int, epochs: int, n_node: Int[np.ndarray, "graphs"], batch: int
+) -> Int[np.ndarray, "epochs steps batch"]:
     """Random batches for a whole run: every graph once an epoch, the last batch of an epoch filled up with -1.
 
-    Knowing all batches beforehand gives one bucket that holds them, so that a run compiles one program.
+    An order in which some batch has far more nodes than most orders' largest is drawn again. So a bucket need not hold
+    the largest batch that chance can make, and knowing all batches beforehand, a run compiles one program.
+
+    Args:
+      seed: of the orders.
+      epochs: how many orders.
+      n_node: nodes of each graph.
+      batch: graphs of a batch.
     """
-    rng = np.random.default_rng(seed)
+    graphs = len(n_node)
     steps = -(-graphs // batch)
-    order = np.full((epochs, steps * batch), -1, np.int32)
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        order = np.full(steps * batch, -1, np.int32)
+        order[:graphs] = rng.permutation(graphs)
+        return order.reshape(steps, batch)
+
+    def largest(batches: np.ndarray) -> int:
+        return int(np.append(n_node, 0)[batches].sum(1).max(initial=0))
+
+    typical = np.random.default_rng(0)  # the same for all seeds, which share a bucket
+    bound = np.median([largest(draw(typical)) for _ in range(TYPICAL_ORDERS)])
+    rng = np.random.default_rng(seed)
+    orders = np.empty((epochs, steps, batch), np.int32)
     for epoch in range(epochs):
-        order[epoch, :graphs] = rng.permutation(graphs)
-    return order.reshape(epochs, steps, batch)
+        orders[epoch] = draw(rng)
+        while largest(orders[epoch]) > bound:
+            orders[epoch] = draw(rng)
+    return orders
 
 
 def plan(
@@ -204,10 +242,12 @@ def plan(
     for ids in np.split(by_size, np.searchsorted(n_node[by_size], slots, side="right")):
         if not len(ids):
             continue
+        largest = int(n_node[ids[-1]])
+        most = int(SLOTS_PER_ROW * nodes) // largest if 0 < largest <= BLOCK_LIMIT else len(ids)
         rows: list[list[int]] = [[]]
         total = 0
         for i in ids.tolist():
-            if rows[-1] and total + n_node[i] > nodes:
+            if rows[-1] and (total + n_node[i] > nodes or len(rows[-1]) == most):
                 rows.append([])
                 total = 0
             rows[-1].append(i)

@@ -72,10 +72,14 @@ def leave_one_out(
 
     y = output(whole)
     chunk = max(1, min(chunk or largest, largest))
-    steps = -(-largest // chunk)
-    without = jax.lax.map(
-        jax.vmap(lambda k: output(predict(graph, place != k))), jnp.arange(steps * chunk).reshape(steps, chunk)
-    ).reshape(steps * chunk, len(real))
+    copies = jax.vmap(lambda k: output(predict(graph, place != k)))
+
+    def leave_out(step: Array, without: Array) -> Array:
+        return jax.lax.dynamic_update_slice(without, copies(step * chunk + jnp.arange(chunk)), (step * chunk, 0))
+
+    # As many steps as the graphs at hand need, which may be fewer than `largest` does.
+    without = jnp.zeros((-(-largest // chunk) * chunk, len(real)), y.dtype)
+    without = jax.lax.fori_loop(0, -(-n_node.max(initial=0) // chunk), leave_out, without)
 
     node_real = real[graph_of]
     change = jnp.where(node_real, jnp.abs(without.at[place, graph_of].get(mode="fill", fill_value=0) - y[graph_of]), 0)

@@ -112,4 +112,6 @@ class Pool(nn.Module):
             alpha = topology.softmax(scores)
         kept = self.config.rule(alpha, topology)
         reduced = topology.keep(kept)
-        return reduced.zero_dropped(alpha[:, None] * x), reduced, Pooled(alpha, topology.kept, kept)
+        # Weights of 0 drop the rows too: x is finite, its own dropped rows are 0.
+        weight = reduced.zero_dropped(alpha)
+        return weight[:, None] * x, reduced, Pooled(alpha, topology.kept, kept)

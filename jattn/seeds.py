@@ -1,7 +1,8 @@
 """Whole splits and many seeds at once: training, predicting and leaving nodes out, seen from the host."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,8 @@ from jattn.parallel import over_seeds
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
 
 EVALUATION_NODES = 4096  # rows of a batch where no gradient is taken
-LEFT_OUT_ROWS = 16384  # rows that leave-one-out predicts together: copies of a batch times its nodes
+LABEL_NODES = 500  # the same for leave-one-out, whose graphs of a batch should be alike in size
+LEFT_OUT_ROWS = 1024  # rows that leave-one-out predicts together: copies of a batch times its nodes
 
 
 class Epoch(NamedTuple):
@@ -56,8 +58,8 @@ def train_seeds(
       batch_size: graphs a step; the last step of an epoch takes what is left.
       attention: target attention of each seed; that of `graphs` for all where not given.
     """
-    count = len(graphs.n_node)
-    batches = np.stack([shuffled_batches(seed, epochs, count, batch_size) for seed in seeds])
+    n_node = np.asarray(graphs.n_node)
+    batches = np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
     train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
     split = put(graphs)
     if attention is None:
@@ -85,7 +87,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     """
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
-        jax.device_get(over_seeds(make_predict(network, bucket), seeds, (0, None, None))(params, split, batches))
+        jax.device_get(_compiled_predict(network, bucket, seeds)(params, split, batches))
         for bucket, batches in plan(graphs, EVALUATION_NODES, size_classes(graphs))
     ]
     return jax.tree.map(_join, *parts)
@@ -102,21 +104,33 @@ def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, t
     """
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
-        jax.device_get(over_seeds(_make_labels(network, bucket, task), seeds, (0, None, None))(params, split, batches))
-        for bucket, batches in plan(graphs, EVALUATION_NODES // 8, size_classes(graphs))
+        jax.device_get(_compiled_labels(network, bucket, task, seeds)(params, split, batches))
+        for bucket, batches in plan(graphs, LABEL_NODES, size_classes(graphs))
     ]
     return jax.tree.map(_join, *parts)
 
 
-def _make_labels(network: Network, bucket: Bucket, task: Task) -> Any:
+# Kept, so that a second split or call of the same sizes compiles nothing.
+@functools.lru_cache(maxsize=64)
+def _compiled_predict(network: Network, bucket: Bucket, seeds: int) -> Callable[..., Predictions]:
+    return over_seeds(make_predict(network, bucket), seeds, (0, None, None))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled_labels(network: Network, bucket: Bucket, task: Task, seeds: int) -> Callable[..., LeaveOneOut]:
+    return over_seeds(_make_labels(network, bucket, task), seeds, (0, None, None))
+
+
+def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
     """A function that leaves out the nodes of the graphs of some batches; for a split's other graphs it gives 0."""
 
     def labels(params: Params, split: Split, batches: Array) -> LeaveOneOut:
-        def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
-            return network.apply({"params": params}, graph, bucket.topology(graph).keep(kept)).prediction
-
         def one(ids: Array) -> tuple[Array, Array, LeaveOneOut]:
             batch = gather(split, ids, bucket)
+
+            def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
+                return network.apply({"params": params}, graph, batch.topology.keep(kept)).prediction
+
             chunk = LEFT_OUT_ROWS // bucket.nodes
             return (
                 batch.graph_ids,

@@ -44,11 +44,11 @@ class Topology(abc.ABC):
 
     @abc.abstractmethod
     def to_slots(self, x: Array) -> Array:
-        """Rows [nodes, ...] to where this storage wants them for neighbourhood sums and reductions."""
+        """Rows [nodes, ...] to where this storage wants them for neighbourhood sums; rows of padding have to be 0."""
 
     @abc.abstractmethod
     def to_rows(self, slots: Array) -> Array:
-        """The inverse of `to_slots`; rows without a slot (padding) become 0."""
+        """The inverse of `to_slots`."""
 
     @abc.abstractmethod
     def multiply(self, slots: Array) -> Array:
@@ -95,13 +95,12 @@ class Topology(abc.ABC):
         return dataclasses.replace(self, kept=kept, degrees=jnp.where(kept, degrees, 0))
 
     def chebyshev(self, x: Float[Array, "nodes features"], order: int) -> Float[Array, "nodes order features"]:
-        r"""The Chebyshev terms T_0 x, ..., T_{order-1} x over the kept nodes; rows of dropped nodes are 0.
+        r"""The Chebyshev terms T_0 x, ..., T_{order-1} x over the kept nodes; dropped rows of x have to be 0.
 
         T_0 x = x, T_1 x = L x, T_k x = 2 L T_{k-1} x - T_{k-2} x with L = -D^{-1/2} A D^{-1/2}, which is the rescaled
         Laplacian of largest eigenvalue 2 (Defferrard et al. 2016, section 2.1). Order 1 is the one term
         D'^{-1/2} (A + I) D'^{-1/2} x with the degrees D' of A + I (Kipf and Welling 2017, eq. 2).
         """
-        x = self.zero_dropped(x)
         if order == 1:
             scale = self._inverse_root(self.degrees + 1)
             scaled = scale * x
@@ -152,8 +151,8 @@ class Blocks(Topology):
 
     Attributes:
       adjacency: symmetric, 0 where a graph has no node, [graphs, slots, slots].
-      row_of: the row of each slot, `nodes` (one past the last) for a hole, [graphs * slots].
-      slot_of: the slot of each row, `graphs * slots` for padding, [nodes].
+      row_of: the row of each slot, that of a padding node for a hole, [graphs * slots].
+      slot_of: the slot of each row, one of the padding graph for padding, [nodes].
     """
 
     adjacency: Float[Array, "graphs slots slots"]
@@ -185,12 +184,13 @@ def edges(graph: GraphsTuple) -> Edges:
     return topology.keep(topology.kept)
 
 
-def blocks(graph: GraphsTuple, slots: int) -> Blocks:
+def blocks(graph: GraphsTuple, slots: int, adjacency: Float[Array, "graphs slots slots"] | None = None) -> Blocks:
     """The topology of a padded `GraphsTuple` with one dense block of `slots` x `slots` a graph.
 
     Args:
       graph: a padded `GraphsTuple`, edge weights in `graph.edges`.
       slots: nodes of the largest real graph, or more.
+      adjacency: what the blocks hold, 0 for padding; from the graph's edges where not given.
 
     Raises:
       ValueError: a graph has more nodes than `slots`. Inside a compiled function sizes can't be read: there such a
@@ -204,12 +204,15 @@ def blocks(graph: GraphsTuple, slots: int) -> Blocks:
         raise ValueError(f"slots: the largest graph has {int(largest)} nodes, more than the {slots} of a block")
     start = jnp.cumsum(graph.n_node) - graph.n_node
     local = jnp.arange(rows) - start[graph_of]
-    slot_of = jnp.where(real[graph_of], graph_of * slots + local, graphs * slots)
+    slot_of = jnp.where(real[graph_of], graph_of * slots + local, real.sum() * slots)
     place = jnp.arange(slots)
-    row_of = jnp.where(place < n_node[:, None], start[:, None] + place, rows).reshape(-1)
-    sender_slot, receiver = slot_of[graph.senders], local[graph.receivers]
-    adjacency = jnp.zeros((graphs * slots, slots)).at[sender_slot, receiver].add(graph.edges, mode="drop")
-    adjacency = jnp.where(largest > slots, jnp.nan, adjacency).reshape(graphs, slots, slots)
+    # The last row is padding, and 0, as is every row and slot of the padding graph.
+    row_of = jnp.where(place < n_node[:, None], start[:, None] + place, rows - 1).reshape(-1)
+    if adjacency is None:
+        sender, receiver = graph.senders, jnp.minimum(local[graph.receivers], slots - 1)
+        weights = jnp.where(grouping["kept"][sender], graph.edges, 0)
+        empty = jnp.where(largest > slots, jnp.nan, jnp.zeros((graphs * slots, slots)))
+        adjacency = empty.at[slot_of[sender], receiver].add(weights).reshape(graphs, slots, slots)
     topology = Blocks(**grouping, adjacency=adjacency, row_of=row_of, slot_of=slot_of)
     return topology.keep(topology.kept)
 
@@ -230,8 +233,8 @@ def _grouping(graph: GraphsTuple) -> dict[str, Array]:
 
 @jax.custom_vjp
 def _move(x: Array, source: Array, target: Array) -> Array:
-    """x[source], 0 where `source` is past the end; `target` is its inverse, so the VJP is a gather and no scatter."""
-    return x.at[source].get(mode="fill", fill_value=0)
+    """x[source]; `target` is its inverse up to rows that are 0, so the VJP is a gather and no scatter."""
+    return x.at[source].get(mode="promise_in_bounds")
 
 
 def _move_forward(x: Array, source: Array, target: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -249,7 +252,7 @@ _move.defvjp(_move_forward, _move_backward)
 @jax.custom_vjp
 def _symmetric_matmul(adjacency: Array, x: Array) -> Array:
     """A x for A = A^T, whose VJP is A g: on CPU a third of the time of the transposed product."""
-    return jnp.einsum("gij,gjf->gif", adjacency, x)
+    return _product(adjacency, x)
 
 
 def _symmetric_matmul_forward(adjacency: Array, x: Array) -> tuple[Array, tuple[Array, Array]]:
@@ -266,3 +269,18 @@ _symmetric_matmul.defvjp(_symmetric_matmul_forward, _symmetric_matmul_backward)
 
 def _over_features(mask: Array, x: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
+
+
+@jax.custom_batching.custom_vmap
+def _product(adjacency: Array, x: Array) -> Array:
+    """A x; a vmap over x alone copies A, since a product with one A would transpose x and its result, which takes longer."""
+    return jnp.einsum("...ij,...jf->...if", adjacency, x)
+
+
+@_product.def_vmap
+def _product_vmap(size: int, batched: tuple[bool, bool], adjacency: Array, x: Array) -> tuple[Array, bool]:
+    operands = [
+        operand if is_batched else jnp.broadcast_to(operand, (size, *operand.shape))
+        for operand, is_batched in zip((adjacency, x), batched, strict=True)
+    ]
+    return _product(*operands), True

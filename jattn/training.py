@@ -81,11 +81,12 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int) -> optax.GradientT
     """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs."""
     boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
     schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
-    return optax.chain(
+    adam = optax.chain(
         optax.add_decayed_weights(config.weight_decay),
         optax.scale_by_adam(b1=0.5, b2=0.999),
         optax.scale_by_learning_rate(schedule),
     )
+    return optax.flatten(adam)  # one vector of all weights: a few operations a step in place of a few for each array
 
 
 def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int) -> Train:
@@ -95,25 +96,24 @@ def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_
     def init(key: PRNGKeyArray, split: Split) -> State:
         init_key, key = jax.random.split(key)
         batch = gather(split, jnp.full(bucket.graphs - 1, -1), bucket)
-        params = network.init(init_key, batch.graph, bucket.topology(batch.graph))["params"]
+        params = network.init(init_key, batch.graph, batch.topology)["params"]
         return State(params, optimizer.init(params), key)
 
     def loss(params: Params, batch: Batch, key: PRNGKeyArray) -> tuple[Array, Output]:
-        topology = bucket.topology(batch.graph)
-        output = network.apply({"params": params}, batch.graph, topology, train=True, rngs={"dropout": key})
-        total = task_loss(output.prediction, batch.graph.globals["label"], topology.real, config.task)
+        graph, topology = batch.graph, batch.topology
+        output = network.apply({"params": params}, graph, topology, train=True, rngs={"dropout": key})
+        total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task)
         if config.attention_weight:
-            target = batch.graph.nodes["attention"]
+            target = graph.nodes["attention"]
             total += config.attention_weight * sum(attention_loss(p, target, topology) for p in output.poolings)
         return total, output
 
     def step(state: State, split: Split, ids: Array) -> tuple[State, tuple[Array, Batch, Output]]:
         batch = gather(split, ids, bucket)
-        key, dropout_key = jax.random.split(state.key)
+        key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
         (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, dropout_key)
         updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
-        params = optax.apply_updates(state.params, updates)
-        return State(params, optimizer_state, key), (value, batch, output)
+        return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
     def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
         def body(state: State, ids: Array) -> tuple[State, tuple[Array, ...]]:
@@ -132,11 +132,8 @@ def make_predict(network: Network, bucket: Bucket) -> Callable[[Params, Split, I
     def predict(params: Params, split: Split, batches: Array) -> Predictions:
         def one(ids: Array) -> tuple[Array, Array, Output]:
             batch = gather(split, ids, bucket)
-            return (
-                batch.graph_ids,
-                batch.node_ids,
-                network.apply({"params": params}, batch.graph, bucket.topology(batch.graph)),
-            )
+            output = network.apply({"params": params}, batch.graph, batch.topology)
+            return batch.graph_ids, batch.node_ids, output
 
         return in_split_order(split, *jax.lax.map(one, batches))
 

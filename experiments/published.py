@@ -1,0 +1,93 @@
+"""Evaluates models trained by the paper's authors on the data sets that their configurations name.
+
+    python -m experiments.published FOLDER --data-dir DIR
+
+FOLDER holds `index.json` and `NAME.weights.npz` of every model, DIR the published COLORS-3 and TRIANGLES, zipped or not.
+"""
+
+import functools
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import numpy as np
+import tyro
+from jraph import GraphsTuple
+
+from experiments.settings import fail
+from jattn.datasets.colors import published_colors
+from jattn.datasets.triangles import published_triangles
+from jattn.evaluation import join, score
+from jattn.published import PublishedModel, load_published
+from jattn.seeds import predict_seeds
+
+
+def evaluate(
+    folder: Annotated[Path, tyro.conf.Positional],
+    data_dir: Path,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Prints, for every model of a folder, its accuracy on each test subset and its attention AUC, in per cent.
+
+    Args:
+      folder: Holds index.json and NAME.weights.npz of every model.
+      data_dir: Folder of the published data sets, zipped or not.
+      as_json: Print {"NAME": {"orig": ..., "auc_0": ...}} on standard output, and nothing else there.
+    """
+    results = {}
+    try:
+        for name, model in load_published(folder).items():
+            start = time.perf_counter()
+            results[name] = _scores(model, _subsets(model.config["dataset"], _input_columns(model), data_dir))
+            if not as_json:
+                print(f"{name} ({time.perf_counter() - start:.1f} s)")
+                print(_table(results[name], model.expected), flush=True)
+    except (OSError, ValueError) as error:
+        fail(str(error))
+    if as_json:
+        print(json.dumps(results))
+
+
+@functools.cache
+def _subsets(data_set: str, columns: int, data_dir: Path) -> dict[str, GraphsTuple]:
+    """The test subsets that models of so many input columns read."""
+    match data_set:
+        case "colors-3":
+            splits = published_colors(data_dir)
+        case "triangles":
+            splits = published_triangles(data_dir, degree_columns=columns)
+        case _:
+            raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3' or 'triangles'")
+    return {name: split for name, split in splits.items() if name not in ("train", "validation")}
+
+
+def _input_columns(model: PublishedModel) -> int:
+    first = model.params["conv_0"]["hidden_layer" if model.network.hidden else "linear"]
+    return first["kernel"].shape[0] // model.network.order
+
+
+def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:
+    one_seed = jax.tree.map(lambda array: array[None], model.params)
+    task = "regression" if model.network.outputs == 1 else "classification"
+    scores = score(predict_seeds(model.network, one_seed, join(subsets)), subsets, task)
+    accuracies = {name: scores[name]["accuracy"]["mean"] for name in subsets}
+    aucs = {f"auc_{i}": auc["mean"] for i, auc in enumerate(scores["all"]["attention_auc"])}
+    return {name: round(value, 4) for name, value in (accuracies | aucs).items()}
+
+
+def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
+    rows = [f"  {'%':<10}{'here':>9}{'expected':>10}"]
+    rows += [f"  {name:<10}{value:>9.2f}{expected.get(name, np.nan):>10.2f}" for name, value in scores.items()]
+    return "\n".join(rows)
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the evaluation that a command line asks for."""
+    tyro.cli(evaluate, args=arguments, prog="python -m experiments.published", description=__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

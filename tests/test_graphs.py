@@ -1,0 +1,186 @@
+"""Graphs from arrays, dense matrices and networkx are the same graph, and what is wrong with one is said precisely."""
+
+import jraph
+import networkx as nx
+import numpy as np
+import pytest
+
+from jattn.graphs import check, from_arrays, from_dense, from_networkx
+
+FEATURES = np.array([[1.0, 2], [3, 4], [5, 6], [7, 8]])
+ADJACENCY = np.array([[0, 0.5, 0, 0], [0.5, 0, 2, 0], [0, 2, 1.5, 0], [0, 0, 0, 0]])
+ATTENTION = [0.0, 1, 3, 0]
+
+
+def by_arrays(**changes):
+    arguments = {
+        "features": FEATURES,
+        "senders": [0, 1, 1, 2, 2],
+        "receivers": [1, 0, 2, 1, 2],
+        "weights": [0.5, 0.5, 2, 2, 1.5],
+        "attention": ATTENTION,
+        "label": 3,
+    }
+    return from_arrays(**{**arguments, **changes})
+
+
+def by_networkx():
+    graph = nx.Graph()
+    for name, features, attention in zip("abcd", FEATURES.tolist(), ATTENTION, strict=True):
+        graph.add_node(name, features=features, attention=attention)
+    graph.add_edge("a", "b", weight=0.5)
+    graph.add_edge("b", "c", weight=2)
+    graph.add_edge("c", "c", weight=1.5)
+    return from_networkx(graph, label=3)
+
+
+def sorted_by_edge(graph):
+    order = np.lexsort((graph.receivers, graph.senders))
+    return graph._replace(senders=graph.senders[order], receivers=graph.receivers[order], edges=graph.edges[order])
+
+
+@pytest.mark.parametrize("make", [by_networkx, lambda: from_dense(FEATURES, ADJACENCY, attention=ATTENTION, label=3)])
+def test_all_ways_make_the_same_graph(make):
+    expected, actual = by_arrays(), sorted_by_edge(make())
+    for field in ("edges", "senders", "receivers", "n_node", "n_edge"):
+        np.testing.assert_array_equal(getattr(actual, field), getattr(expected, field))
+        assert getattr(actual, field).dtype == getattr(expected, field).dtype
+    for name in ("features", "attention"):
+        np.testing.assert_array_equal(actual.nodes[name], expected.nodes[name])
+    np.testing.assert_array_equal(actual.globals["label"], [3])
+    check(actual)
+
+
+def test_types_are_those_that_the_device_takes():
+    graph = by_arrays()
+    assert graph.nodes["features"].dtype == graph.nodes["attention"].dtype == graph.edges.dtype == np.float32
+    assert graph.senders.dtype == graph.receivers.dtype == graph.n_node.dtype == graph.n_edge.dtype == np.int32
+    assert graph.globals["label"].dtype == np.int32
+    assert by_arrays(label=0.5).globals["label"].dtype == np.float32
+
+
+def test_one_hot_features_stay_bytes():
+    assert by_arrays(features=np.eye(4, dtype=np.uint8)).nodes["features"].dtype == np.uint8
+
+
+def test_weights_are_1_and_attention_0_where_not_given():
+    graph = from_arrays(FEATURES, [0, 1], [1, 0])
+    assert graph.edges.tolist() == [1, 1]
+    assert graph.nodes["attention"].tolist() == [0, 0, 0, 0]
+    assert graph.globals["label"].tolist() == [0]
+
+
+def test_a_networkx_node_may_hold_a_single_number_and_lack_attention():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "height")
+    converted = from_networkx(graph, features="height")
+    assert converted.nodes["features"].tolist() == [[1], [2], [3]]
+    assert converted.nodes["attention"].tolist() == [0, 0, 0]
+    assert converted.edges.tolist() == [1, 1, 1, 1]
+
+
+def test_empty_graphs_and_single_nodes_are_graphs():
+    for graph in (
+        from_arrays(np.zeros((0, 2)), [], []),
+        from_dense(np.zeros((0, 2)), np.zeros((0, 0))),
+        from_networkx(nx.Graph()),
+    ):
+        assert graph.n_node.tolist() == [0]
+        assert graph.n_edge.tolist() == [0]
+        assert graph.senders.dtype == np.int32
+    assert from_arrays([[1.0]], [], []).n_node.tolist() == [1]
+    assert from_arrays([[1.0]], [0], [0]).n_edge.tolist() == [1]
+
+
+def test_many_graphs_are_checked_as_one():
+    good = jraph.batch_np([by_arrays(), from_arrays(FEATURES[:0], [], []), by_arrays()])
+    check(good)
+    receivers = good.receivers.copy()
+    receivers[9] = 1  # node 1 of the first graph, from an edge of the last one, whose nodes are 4 to 7
+    message = r"^node -3 of edge 9 is out of range: the graph has 4 nodes \(0-3\)$"
+    with pytest.raises(ValueError, match=message):
+        check(good._replace(receivers=receivers))
+
+
+def ring(nodes, edge=None, node=None):
+    """A ring with edges in both directions, one of them changed to end at `node`."""
+    senders = np.concatenate([np.arange(nodes), (np.arange(nodes) + 1) % nodes])
+    receivers = np.roll(senders, nodes)
+    if edge is not None:
+        receivers[edge] = node
+    return np.ones((nodes, 1)), senders, receivers
+
+
+def test_the_smallest_ring_is_accepted():
+    assert from_arrays(*ring(3)).n_edge.tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: from_arrays(np.ones((5, 1)), [0, 1] * 6 + [0], [1, 0] * 6 + [7]),
+            "node 7 of edge 12 is out of range: the graph has 5 nodes (0-4)",
+        ),
+        (lambda: from_arrays(*ring(5, 3, -1)), "node -1 of edge 3 is out of range: the graph has 5 nodes (0-4)"),
+        (lambda: from_arrays(*ring(5, 3, 5)), "node 5 of edge 3 is out of range: the graph has 5 nodes (0-4)"),
+        (lambda: from_arrays(np.zeros((0, 1)), [0], [0]), "node 0 of edge 0 is out of range: the graph has no nodes"),
+        (lambda: from_arrays([[1.0], [np.nan]], [], []), "features[1, 0] is nan: expected finite numbers"),
+        (lambda: from_arrays([[np.inf]], [], []), "features[0, 0] is inf: expected finite numbers"),
+        (lambda: from_arrays([1.0, 2.0], [], []), "features: expected shape [nodes, features], got (2,)"),
+        (lambda: by_arrays(attention=[1, 2, 3]), "attention: expected one entry per node (4), got shape (3,)"),
+        (lambda: by_arrays(attention=[0, 0, -0.5, 0]), "attention[2] is -0.5: expected at least 0"),
+        (lambda: by_arrays(attention=[0, 0, np.nan, 0]), "attention[2] is nan: expected finite numbers"),
+        (lambda: by_arrays(weights=[1, 1]), "weights: expected one entry per directed edge (5), got shape (2,)"),
+        (lambda: by_arrays(weights=[-1, -1, 1, 1, 1]), "weights[0] is -1.0: expected at least 0"),
+        (lambda: by_arrays(weights=[0.5, 0.25, 2, 2, 1]), "edge 0 (0 -> 1) has weight 0.5, its reverse 0.25"),
+        (lambda: by_arrays(senders=[0, 1]), "receivers: expected one entry per directed edge (2), got shape (5,)"),
+        (lambda: by_arrays(senders=[[0, 1]]), "senders: expected shape [edges], got (1, 2)"),
+        (lambda: by_arrays(senders=[0.0, 1, 1, 2, 2]), "senders: expected integers, got float64"),
+        (
+            lambda: from_arrays(FEATURES, [0, 1, 1], [1, 0, 2]),
+            "edge 2 (1 -> 2) has no reverse: an undirected edge is listed in both directions",
+        ),
+        (
+            lambda: from_arrays(FEATURES, [0, 1, 0, 1], [1, 0, 1, 0]),
+            "edge 2 (0 -> 1) is listed twice; add the weights up",
+        ),
+        (lambda: from_arrays(FEATURES, [0, 0], [0, 0]), "edge 1 (0 -> 0) is listed twice; add the weights up"),
+        (lambda: from_dense(FEATURES, np.ones((4, 3))), "adjacency: expected shape [nodes, nodes], got (4, 3)"),
+        (lambda: from_dense(FEATURES, np.ones((3, 3))), "adjacency: 3 nodes, but features has 4"),
+        (
+            lambda: from_dense(FEATURES[:2], [[0, 1], [0, 0]]),
+            "edge 0 (0 -> 1) has no reverse: an undirected edge is listed in both directions",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_an_edge_listed_twice_in_one_direction_is_named():
+    with pytest.raises(ValueError, match=r"^edge 4 \(1 -> 2\) is listed twice"):
+        from_arrays(FEATURES, [0, 1, 1, 2, 1], [1, 0, 2, 1, 2])
+
+
+def test_a_negative_size_is_refused():
+    graph = by_arrays()
+    for field in ("n_node", "n_edge"):
+        with pytest.raises(ValueError, match="a size is negative"):
+            check(graph._replace(**{field: np.array([-1], np.int32)}))
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+def test_directed_and_multiple_networkx_graphs_are_refused(kind):
+    with pytest.raises(ValueError, match=r"graph: expected an undirected networkx\.Graph"):
+        from_networkx(kind([(0, 1)]))
+
+
+def test_a_networkx_node_without_features_is_named():
+    graph = nx.Graph()
+    graph.add_node("a", features=[1.0])
+    graph.add_node("b", color=1)
+    with pytest.raises(ValueError, match=r"^node 'b' has no attribute 'features'; it has \['color'\]$"):
+        from_networkx(graph)

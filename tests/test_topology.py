@@ -1,0 +1,187 @@
+"""Chebyshev terms, degrees, blocks and pooling rules against formulas written out on small graphs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from graph_strategies import BUCKET, LARGEST, USUAL, make_graph, pad, rows
+
+from jattn.graphs import from_dense
+from jattn.layers import ChebyGINConv
+from jattn.pooling import Threshold, TopK
+from jattn.topology import blocks, edges
+
+STORAGES = {"edges": edges, "blocks": lambda graph: blocks(graph, LARGEST)}
+each_storage = pytest.mark.parametrize("storage", STORAGES)
+
+PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], float)
+ADJACENCIES = {
+    "path": PATH,
+    "weighted path": np.array([[0, 0.5, 0], [0.5, 0, 2], [0, 2, 0]]),
+    "path with a self-loop": PATH + np.diag([0, 0, 1.5]),
+    "no edges": np.zeros((3, 3)),
+}
+X = np.array([[1.0, -2.0, 0.1], [0.5, 3.0, -0.4], [-1.0, 0.25, 2.0]])
+
+
+def expected_terms(adjacency, x, order):
+    if order == 1:
+        with_loops = adjacency + np.eye(len(adjacency))
+        scale = np.diag(1 / np.sqrt(with_loops.sum(1) + 1e-5))
+        return [scale @ with_loops @ scale @ x]
+    scale = np.diag(1 / np.sqrt(adjacency.sum(1) + 1e-5))
+    laplacian = -scale @ adjacency @ scale
+    terms = [x, laplacian @ x]
+    while len(terms) < order:
+        terms.append(2 * laplacian @ terms[-1] - terms[-2])
+    return terms
+
+
+@each_storage
+@pytest.mark.parametrize("order", range(1, 6))
+@pytest.mark.parametrize("name", ADJACENCIES)
+def test_chebyshev_terms_are_those_of_the_dense_formula(name, order, storage):
+    graph = pad([USUAL, from_dense(X, ADJACENCIES[name])])
+    terms = STORAGES[storage](graph).chebyshev(jnp.pad(jnp.asarray(X), ((6, BUCKET.nodes - 9), (0, 0))), order)
+    expected = np.stack(expected_terms(ADJACENCIES[name], X, order), 1)
+    assert terms.shape == (BUCKET.nodes, order, 3)
+    np.testing.assert_allclose(terms[6:9], expected, rtol=1e-5, atol=1e-5)
+    assert not terms[9:].any()
+
+
+@each_storage
+@pytest.mark.parametrize("order", range(1, 6))
+def test_chebyshev_terms_after_a_drop_are_those_of_the_smaller_matrix(order, storage):
+    adjacency, kept = ADJACENCIES["weighted path"], np.array([True, True, False])
+    graph = pad([from_dense(X, adjacency)])
+    x = jnp.pad(jnp.asarray(X), ((0, BUCKET.nodes - 3), (0, 0)))
+    topology = STORAGES[storage](graph).keep(rows([], kept))
+    terms = topology.chebyshev(topology.zero_dropped(x), order)
+    expected = np.stack(expected_terms(adjacency[:2, :2], X[:2], order), 1)
+    np.testing.assert_allclose(terms[:2], expected, rtol=1e-5, atol=1e-5)
+    assert not terms[2:].any()
+
+
+def test_the_terms_of_a_path_of_three_are_the_ones_computed_by_hand():
+    graph = pad([from_dense([[1.0], [0.0], [0.0]], PATH)])
+    terms = edges(graph).chebyshev(graph.nodes["features"], 4)[:3, :, 0]
+    half = 1 / np.sqrt(2)
+    by_hand = [[1, 0, 0], [0, -half, 0], [0, 0, 1], [0, -half, 0]]  # T_0 ... T_3 of L with -1 / sqrt(2) along the path
+    np.testing.assert_allclose(terms.T, by_hand, atol=1e-4)
+
+
+@each_storage
+@pytest.mark.parametrize("name", ADJACENCIES)
+def test_degrees_are_sums_of_weights_over_kept_neighbours(name, storage):
+    adjacency = ADJACENCIES[name]
+    topology = STORAGES[storage](pad([from_dense(X, adjacency)]))
+    np.testing.assert_allclose(topology.degrees[:3], adjacency.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(topology.keep(rows([], [True, False, True])).degrees[:3], [0, 0, adjacency[2, 2]])
+
+
+@each_storage
+@pytest.mark.parametrize("order", range(1, 6))
+@pytest.mark.parametrize("name", ADJACENCIES)
+def test_sum_aggregation_multiplies_every_term_but_the_features_by_the_degree(name, order, storage):
+    adjacency = ADJACENCIES[name]
+    graph = pad([from_dense(X, adjacency)])
+    convolution = ChebyGINConv(4, order, "sum")
+    topology = STORAGES[storage](graph)
+    variables = convolution.init(jax.random.key(0), graph.nodes["features"], topology)
+    terms = expected_terms(adjacency, X, order)
+    degrees = adjacency.sum(1)[:, None]
+    terms = [(degrees + 1) * terms[0]] if order == 1 else [terms[0]] + [degrees * term for term in terms[1:]]
+    linear = variables["params"]["linear"]
+    expected = np.concatenate(terms, 1) @ linear["kernel"] + linear["bias"]
+    actual = convolution.apply(variables, graph.nodes["features"], topology)
+    np.testing.assert_allclose(actual[:3], expected, rtol=1e-4, atol=1e-5)
+    assert not actual[3:].any()
+
+
+@each_storage
+def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
+    graph_list = [make_graph(2, 0, 1), make_graph(0, 0, 1), make_graph(3, 0, 2)]
+    topology = STORAGES[storage](pad(graph_list)).keep(rows([], [True, True, True, False, True]))
+    x = topology.zero_dropped(jnp.arange(1.0, BUCKET.nodes + 1)[:, None])
+    assert topology.sum(x)[:, 0].tolist() == [3, 0, 8, 0, 0, 0]
+    assert topology.mean(x)[:, 0].tolist() == [1.5, 0, 4, 0, 0, 0]
+    assert topology.max(x)[:, 0].tolist() == [2, 0, 5, 0, 0, 0]
+    assert topology.size.tolist() == [2, 0, 2, 0, 0, 0]
+    assert topology.spread(jnp.arange(6.0))[:5].tolist() == [0, 0, 2, 2, 2]
+
+
+def test_blocks_refuse_a_graph_larger_than_their_slots():
+    with pytest.raises(ValueError, match=r"slots: the largest graph has 6 nodes, more than the 5 of a block"):
+        blocks(pad([USUAL]), 5)
+
+
+def test_blocks_too_small_inside_jit_give_nan_rather_than_lose_nodes():
+    terms = jax.jit(lambda graph, x: blocks(graph, 5).chebyshev(x, 2))(pad([USUAL]), jnp.ones((BUCKET.nodes, 1)))
+    assert np.isnan(terms[:5, 1]).all()
+    fits = jax.jit(lambda graph, x: blocks(graph, 6).chebyshev(x, 2))(pad([USUAL]), jnp.ones((BUCKET.nodes, 1)))
+    assert np.isfinite(fits).all()
+
+
+def test_blocks_take_no_heed_of_how_much_padding_there_is():
+    graph = pad([make_graph(1, 0, 0)])  # 31 rows of padding
+    assert blocks(graph, 1).kept.sum() == 1
+
+
+def topology_of(*sizes, storage="edges"):
+    return STORAGES[storage](pad([make_graph(size, 0.5, size) for size in sizes]))
+
+
+@each_storage
+@pytest.mark.parametrize(
+    ("size", "ratio", "dropped"),
+    [(1, 0.5, 0), (2, 0.5, 1), (3, 0.5, 2), (5, 0.5, 2), (6, 0.75, 2), (6, 0.25, 4), (5, 0.9, 0), (6, 0.0, 6), (6, 1.0, 0)],
+)
+def test_top_k_rounds_halves_to_even(size, ratio, dropped, storage):
+    topology = topology_of(size, storage=storage)
+    alpha = topology.softmax(jnp.sin(jnp.arange(BUCKET.nodes) * 2.0))
+    kept = np.asarray(TopK(ratio)(alpha, topology))
+    assert kept.sum() == size - dropped
+    least_first = np.argsort(alpha[:size])
+    assert set(np.flatnonzero(kept)) == set(least_first[dropped:].tolist())
+
+
+@each_storage
+def test_of_equal_alphas_top_k_keeps_the_lower_indices_of_each_graph(storage):
+    topology = topology_of(4, 6, storage=storage)
+    kept = TopK(0.5)(jnp.full(BUCKET.nodes, 0.1), topology)
+    assert np.flatnonzero(kept).tolist() == [0, 1, 4, 5, 6]
+    alpha = jnp.full(BUCKET.nodes, 0.1).at[3].set(0.2)
+    assert np.flatnonzero(TopK(0.5)(alpha, topology)).tolist() == [0, 3, 4, 5, 6]
+
+
+@each_storage
+def test_top_k_counts_the_nodes_still_kept(storage):
+    topology = topology_of(6, storage=storage).keep(rows([], [False, True, False, True, True, True]))
+    kept = TopK(0.5)(jnp.where(topology.kept, 0.25, 0.0), topology)
+    assert np.flatnonzero(kept).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1])
+def test_top_k_refuses_a_ratio_outside_0_to_1(ratio):
+    with pytest.raises(ValueError, match=rf"ratio: {ratio} is not within 0 to 1"):
+        TopK(ratio)
+
+
+@each_storage
+def test_the_threshold_is_strict(storage):
+    topology = topology_of(3, storage=storage)
+    alpha = jnp.zeros(BUCKET.nodes).at[:3].set(jnp.array([0.25, np.nextafter(np.float32(0.25), np.float32(1)), 0.2]))
+    assert np.flatnonzero(Threshold(0.25)(alpha, topology)).tolist() == [1]
+
+
+@each_storage
+def test_a_threshold_below_0_keeps_no_padding_and_no_node_dropped_before(storage):
+    topology = topology_of(3, storage=storage).keep(rows([], [True, False, True]))
+    assert np.flatnonzero(Threshold(-1.0)(jnp.zeros(BUCKET.nodes), topology)).tolist() == [0, 2]
+
+
+def test_dropping_everything_then_more_changes_nothing():
+    topology = topology_of(3)
+    nothing = topology.keep(jnp.zeros(BUCKET.nodes, bool))
+    assert not nothing.keep(jnp.ones(BUCKET.nodes, bool)).kept.any()
+    assert not nothing.degrees.any()
