@@ -1,0 +1,1 @@
+"""Programs that print how fast jattn is, as ratios."""

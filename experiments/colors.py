@@ -8,6 +8,7 @@ Knyazev et al. 2019, Tables 1 and 3.
 
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 from experiments import protocol
 from experiments.settings import Settings, fail, parse, use_all_cores
@@ -32,8 +33,8 @@ WEAK = Colors()
 SUPERVISED = replace(WEAK, attention="supervised")
 UNSUPERVISED = replace(WEAK, attention="unsupervised", threshold=0.03)
 GLOBAL = replace(WEAK, attention="none")
-GIN = {"order": 1, "aggregation": "sum", "hidden": 256}
-TOPK = {"pooling": "topk", "ratio": 1.0}
+GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
+TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
 
 PRESETS = {
     "weak": WEAK,

@@ -15,7 +15,7 @@ from jraph import GraphsTuple
 from experiments.progress import Progress
 from experiments.settings import Settings, fail
 from jattn import figures
-from jattn.evaluation import join, score, spread
+from jattn.evaluation import join, present, score, spread
 from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
@@ -137,8 +137,7 @@ class _Stages:
     def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Against the true attention, also where a twin's labels are the target."""
         truth = self.graphs.nodes["attention"]
-        everywhere = np.ones(predictions.prediction.shape[:1] + truth.shape, bool)
-        layers = zip(predictions.attention, (everywhere, *predictions.kept), strict=False)
+        layers = zip(predictions.attention, present(predictions), strict=True)
         return [spread([attention_auc(a, truth, p) for a, p in zip(*layer, strict=True)]) for layer in layers]
 
 
@@ -151,7 +150,7 @@ def _train(settings: Settings, stages: _Stages, outputs: int) -> tuple[Network, 
     if settings.attention == "weak":
         twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
         with stages.timed("labels"):
-            labels = leave_one_out_seeds(twin, twin_params, stages.graphs, stages.task).target
+            labels = np.asarray(leave_one_out_seeds(twin, twin_params, stages.graphs, stages.task).target)
     return network, stages.train("attention", network, settings.training(stages.task), settings.epochs, labels)
 
 
@@ -166,6 +165,8 @@ def _draw_examples(
             ids.append(start + int(i))
             titles.append(name.capitalize())
         start += len(subset.n_node)
-    value = predictions.prediction[0]
-    shown = value[:, 0] if value.shape[1] == 1 else value.argmax(-1)
-    figures.attention_graphs(graphs, shown, predictions.attention[0][0], predictions.kept[0][0], ids, path, titles)
+    output, attention, kept = (
+        np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.kept[0])
+    )
+    shown = output[:, 0] if output.shape[1] == 1 else output.argmax(-1)
+    figures.attention_graphs(graphs, shown, attention, kept, ids, path, titles)

@@ -2,7 +2,7 @@
 
     python -m experiments.published FOLDER --data-dir DIR
 
-FOLDER holds `index.json` and `NAME.weights.npz` of every model, DIR the published COLORS-3 and TRIANGLES, zipped or not.
+FOLDER holds `index.json` and `NAME.weights.npz` of every model, DIR the published COLORS-3 and TRIANGLES data sets.
 """
 
 import functools
@@ -21,6 +21,7 @@ from experiments.settings import fail
 from jattn.datasets.colors import published_colors
 from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import join, score
+from jattn.losses import Task
 from jattn.published import PublishedModel, load_published
 from jattn.seeds import predict_seeds
 
@@ -71,7 +72,7 @@ def _input_columns(model: PublishedModel) -> int:
 
 def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:
     one_seed = jax.tree.map(lambda array: array[None], model.params)
-    task = "regression" if model.network.outputs == 1 else "classification"
+    task: Task = "regression" if model.network.outputs == 1 else "classification"
     scores = score(predict_seeds(model.network, one_seed, join(subsets)), subsets, task)
     accuracies = {name: scores[name]["accuracy"]["mean"] for name in subsets}
     aucs = {f"auc_{i}": auc["mean"] for i, auc in enumerate(scores["all"]["attention_auc"])}

@@ -4,6 +4,7 @@ A `Bucket` is the fixed size. As in jraph, padding is one extra graph that takes
 right after the real graphs; unused graphs after it are empty. At least one node and one graph of a bucket are padding.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -57,7 +58,9 @@ class Split:
 
     def with_attention(self, attention: Float[Array, "nodes"]) -> "Split":
         """The same split with another target attention."""
-        return self.replace(graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention}))
+        return dataclasses.replace(
+            self, graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention})
+        )
 
 
 class Batch(NamedTuple):
@@ -100,12 +103,13 @@ def put(graphs: GraphsTuple) -> Split:
     n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
     node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
     slots = int(n_node.max(initial=1))
-    adjacency = None
+    dense = None
     if len(n_node) * slots**2 <= DENSE_LIMIT:
         graph_of, first = np.repeat(np.arange(len(n_node)), n_edge), np.repeat(node_start, n_edge)
         adjacency = np.zeros((len(n_node) + 1, slots, slots), np.float32)  # the last one is for padding
         np.add.at(adjacency, (graph_of, graphs.senders - first, graphs.receivers - first), graphs.edges)
-    return jax.tree.map(jnp.asarray, Split(graphs, node_start, edge_start, adjacency))
+        dense = jnp.asarray(adjacency)
+    return Split(jax.tree.map(jnp.asarray, graphs), jnp.asarray(node_start), jnp.asarray(edge_start), dense)
 
 
 def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
@@ -154,7 +158,7 @@ def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     if split.adjacency is not None and bucket.slots <= split.adjacency.shape[1]:
         adjacency = split.adjacency[graph_ids, : bucket.slots, : bucket.slots]
-        topology = blocks(batch, bucket.slots, adjacency)
+        topology: Topology = blocks(batch, bucket.slots, adjacency)
     else:
         topology = blocks(batch, bucket.slots) if bucket.slots <= BLOCK_LIMIT else edges(batch)
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))

@@ -5,6 +5,7 @@ from typing import Any
 
 import jraph
 import numpy as np
+from jaxtyping import Bool
 from jraph import GraphsTuple
 
 from jattn.losses import Task
@@ -30,7 +31,7 @@ def score(
       task: what is predicted.
 
     Returns:
-      For each subset and "all": {"accuracy": spread, "attention_auc": [spread of each pooling layer], "graphs": number},
+      For each subset and "all": {"accuracy": spread, "attention_auc": [spread of each pooling layer], "graphs": n},
       where a spread is that of `spread`. The first layer's AUC is over all nodes, a later one's over those still kept.
     """
     graphs = join(subsets)
@@ -43,18 +44,24 @@ def score(
     ranges["all"] = slice(None), slice(None)
 
     label, truth = graphs.globals["label"], graphs.nodes["attention"]
-    everywhere = np.ones(predictions.prediction.shape[:1] + truth.shape, bool)
+    entered = present(predictions)
     return {
         name: {
             "accuracy": spread([accuracy(p[of_graphs], label[of_graphs], task) for p in predictions.prediction]),
             "attention_auc": [
-                spread([attention_auc(a[nodes], truth[nodes], p[nodes]) for a, p in zip(alpha, present, strict=True)])
-                for alpha, present in zip(predictions.attention, (everywhere, *predictions.kept), strict=False)
+                spread([attention_auc(a[nodes], truth[nodes], p[nodes]) for a, p in zip(alpha, mask, strict=True)])
+                for alpha, mask in zip(predictions.attention, entered, strict=True)
             ],
             "graphs": len(label[of_graphs]),
         }
         for name, (of_graphs, nodes) in ranges.items()
     }
+
+
+def present(predictions: Predictions) -> list[Bool[np.ndarray, "seeds nodes"]]:
+    """The nodes that entered each pooling layer: all, then those that the one before kept."""
+    layers = [np.asarray(kept) for kept in predictions.kept]
+    return [np.ones_like(kept) for kept in layers[:1]] + layers[:-1]
 
 
 def spread(values: list[float]) -> dict[str, Any]:

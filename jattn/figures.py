@@ -15,6 +15,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter, MaxNLocator
 from scipy.sparse import csr_array
@@ -70,7 +71,10 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
                     axes.set_title(stage, loc="left", fontsize=11, fontweight="bold")
     seeds = max((len(line["loss"]["values"]) for line in lines), default=1)
     if seeds > 1:
-        styles = {f"mean of {seeds} seeds": {"linewidth": 1.5}, "each seed": {"linewidth": 0.7, "alpha": 0.5}}
+        styles: dict[str, dict[str, Any]] = {
+            f"mean of {seeds} seeds": {"linewidth": 1.5},
+            "each seed": {"linewidth": 0.7, "alpha": 0.5},
+        }
         handles = [Line2D([], [], color=CURVES[0], label=label, **style) for label, style in styles.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -144,9 +148,9 @@ def attention_figure(
         raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
     columns = min(len(ids), 5)
     rows = -(-len(ids) // columns)
-    figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130, layout="constrained")
+    figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
+    figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.08))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    figure.get_layout_engine().set(wspace=0.08)
     for axes in panels:
         axes.set_axis_off()
     node, edge = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (graphs.n_node, graphs.n_edge))
@@ -165,7 +169,7 @@ def attention_figure(
     bar.set_label("attention / largest of the graph", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
-    styles = {
+    styles: dict[str, dict[str, Any]] = {
         "kept": {"markersize": 7, "color": ATTENTION(0.6)},
         "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
         "has target attention": {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5},
@@ -190,10 +194,14 @@ def _draw_graph(
     ends, weights = ends[once], weights[once]
     opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(kept[ends].all(1), 1, 0.4)
     axes.add_collection(LineCollection(position[ends], colors=[(EDGE, a) for a in opacity], linewidths=0.6, zorder=1))
-    axes.scatter(*position[~kept].T, s=0.3 * area, c="white", edgecolors=DROPPED, linewidths=0.6, zorder=2)
+    axes.scatter(
+        position[~kept, 0], position[~kept, 1], s=0.3 * area, c="white", edgecolors=DROPPED, linewidths=0.6, zorder=2
+    )
     color = ATTENTION(relative[kept])
-    axes.scatter(*position[kept].T, s=area, c=color, edgecolors="0.35", linewidths=0.4, zorder=3)
-    axes.scatter(*position[target].T, s=1.7 * area, c="none", edgecolors=TARGET, linewidths=1.2, zorder=4)
+    axes.scatter(position[kept, 0], position[kept, 1], s=area, c=color, edgecolors="0.35", linewidths=0.4, zorder=3)
+    axes.scatter(
+        position[target, 0], position[target, 1], s=1.7 * area, c="none", edgecolors=TARGET, linewidths=1.2, zorder=4
+    )
     axes.margins(0.08)
     axes.set_aspect("equal", adjustable="datalim")
 

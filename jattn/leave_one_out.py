@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import jraph
+import numpy as np
 from jaxtyping import Array, Bool, Float
 from jraph import GraphsTuple
 
@@ -26,9 +27,9 @@ class LeaveOneOut(NamedTuple):
       moved: sum_j |y_j - y|, [graphs].
     """
 
-    attention: Float[Array, "nodes"]
-    target: Float[Array, "nodes"]
-    moved: Float[Array, "graphs"]
+    attention: Float[Array | np.ndarray, "*seeds nodes"]
+    target: Float[Array | np.ndarray, "*seeds nodes"]
+    moved: Float[Array | np.ndarray, "*seeds graphs"]
 
 
 def leave_one_out(

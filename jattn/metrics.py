@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
-from sklearn.metrics import roc_auc_score
 
 from jattn.losses import Task
 
@@ -38,7 +37,10 @@ def attention_auc(
     positive = target > 0
     if positive.all() or not positive.any():
         return float("nan")
-    return 100 * float(roc_auc_score(positive, attention))
+    # Imported here, as it takes a second; these two do what `roc_auc_score` does, in half its time.
+    from sklearn.metrics import auc, roc_curve
+
+    return 100 * float(auc(*roc_curve(positive, attention)[:2]))
 
 
 def cosine_similarity(a: Float[np.ndarray, "features"], b: Float[np.ndarray, "features"]) -> float:

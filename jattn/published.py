@@ -6,7 +6,7 @@ pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in],
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,14 +91,14 @@ def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[A
     if pool is None:
         return ()
     _, supervision, rule, *places = pool
-    rules = {"threshold": Threshold, "topk": TopK}
+    rules: dict[str, Callable[[float], Threshold | TopK]] = {"threshold": Threshold, "topk": TopK}
     if rule not in rules:
         raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(rules)}")
     kind, reads, *hidden = architecture or ["fc", "prev"]
-    kinds = {"fc": "mlp" if hidden else "linear", "gnn": "network"}
-    if kind not in kinds:
-        raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(kinds)}")
-    scorer = Scorer("truth" if supervision == "gt" else kinds[kind], **{"hidden": int(hidden[0])} if hidden else {})
+    scorers = {"fc": Scorer("mlp", hidden=int(hidden[0])) if hidden else Scorer("linear"), "gnn": Scorer("network")}
+    if kind not in scorers:
+        raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(scorers)}")
+    scorer = Scorer("truth") if supervision == "gt" else scorers[kind]
     poolings: list[AttentionPooling | None] = [None] * len(places)
     for i, place in enumerate(places):
         if place != "skip":

@@ -78,7 +78,7 @@ def write_weights(path: Path, params: Mapping[str, Any]) -> None:
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
 
     write_atomically(path, write)
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,11 @@ from jraph import GraphsTuple
 from jattn.batching import Bucket, Split, bucket_of, gather, plan, put, scatter, shuffled_batches, size_classes
 from jattn.leave_one_out import LeaveOneOut, leave_one_out
 from jattn.losses import Task
-from jattn.model import Network
+from jattn.model import Network, Output
 from jattn.parallel import over_seeds
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
 
-EVALUATION_NODES = 4096  # rows of a batch where no gradient is taken
+EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
 LABEL_NODES = 500  # the same for leave-one-out, whose graphs of a batch should be alike in size
 LEFT_OUT_ROWS = 1024  # rows that leave-one-out predicts together: copies of a batch times its nodes
 
@@ -70,10 +70,13 @@ def train_seeds(
         return train.epoch(state, split.with_attention(target), batches)
 
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    state = over_seeds(train.init, len(seeds), (0, None))(keys, split)
-    run_epoch = over_seeds(epoch, len(seeds), (0, None, 0, 0), donate=True)
+    state = over_seeds(train.init, len(seeds), (0, None), optimize=False)(keys, split)
+    run_epoch = over_seeds(epoch, len(seeds), (0, None, 0, 0))
+    ahead = run_epoch(state, split, targets, batches[:, 0])
     for number in range(1, epochs + 1):
-        state, (loss, predictions) = run_epoch(state, split, targets, batches[:, number - 1])
+        state, (loss, predictions) = ahead
+        if number < epochs:  # the device trains on while the caller looks at this epoch, whose state it must not reuse
+            ahead = run_epoch(state, split, targets, batches[:, number])
         yield Epoch(number, state, loss, predictions)
 
 
@@ -129,7 +132,8 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
             batch = gather(split, ids, bucket)
 
             def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
-                return network.apply({"params": params}, graph, batch.topology.keep(kept)).prediction
+                output = network.apply({"params": params}, graph, batch.topology.keep(kept))
+                return cast(Output, output).prediction
 
             chunk = LEFT_OUT_ROWS // bucket.nodes
             return (

@@ -273,7 +273,7 @@ def _over_features(mask: Array, x: Array) -> Array:
 
 @jax.custom_batching.custom_vmap
 def _product(adjacency: Array, x: Array) -> Array:
-    """A x; a vmap over x alone copies A, since a product with one A would transpose x and its result, which takes longer."""
+    """A x; a vmap over x alone copies A: a product with one A would transpose x and the result, which takes longer."""
     return jnp.einsum("...ij,...jf->...if", adjacency, x)
 
 

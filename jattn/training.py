@@ -10,10 +10,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -22,6 +23,7 @@ from jattn.losses import Task, attention_loss, task_loss
 from jattn.model import Network, Output
 
 Params = Any
+AnyArray = Array | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class State(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What a network says of a whole split, in the split's own order.
+    """What a network says of a whole split, in the split's own order; of several seeds with a leading axis.
 
     Attributes:
       prediction: outputs, [graphs, outputs].
@@ -60,9 +62,9 @@ class Predictions(NamedTuple):
       kept: nodes that each pooling layer kept, [nodes].
     """
 
-    prediction: Float[Array, "graphs outputs"]
-    attention: tuple[Float[Array, "nodes"], ...]
-    kept: tuple[Bool[Array, "nodes"], ...]
+    prediction: Float[AnyArray, "*seeds graphs outputs"]
+    attention: tuple[Float[AnyArray, "*seeds nodes"], ...]
+    kept: tuple[Bool[AnyArray, "*seeds nodes"], ...]
 
 
 class Train(NamedTuple):
@@ -101,11 +103,13 @@ def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_
 
     def loss(params: Params, batch: Batch, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
-        output = network.apply({"params": params}, graph, topology, train=True, rngs={"dropout": key})
+        rngs = {"dropout": key}
+        output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
         total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task)
         if config.attention_weight:
             target = graph.nodes["attention"]
-            total += config.attention_weight * sum(attention_loss(p, target, topology) for p in output.poolings)
+            for pooled in output.poolings:
+                total += config.attention_weight * attention_loss(pooled, target, topology)
         return total, output
 
     def step(state: State, split: Split, ids: Array) -> tuple[State, tuple[Array, Batch, Output]]:
@@ -116,7 +120,7 @@ def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_
         return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
     def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
-        def body(state: State, ids: Array) -> tuple[State, tuple[Array, ...]]:
+        def body(state: State, ids: Array) -> tuple[State, Any]:
             state, (value, batch, output) = step(state, split, ids)
             return state, (value * (ids >= 0).sum(), batch.graph_ids, batch.node_ids, output)
 
@@ -132,7 +136,7 @@ def make_predict(network: Network, bucket: Bucket) -> Callable[[Params, Split, I
     def predict(params: Params, split: Split, batches: Array) -> Predictions:
         def one(ids: Array) -> tuple[Array, Array, Output]:
             batch = gather(split, ids, bucket)
-            output = network.apply({"params": params}, batch.graph, batch.topology)
+            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology))
             return batch.graph_ids, batch.node_ids, output
 
         return in_split_order(split, *jax.lax.map(one, batches))

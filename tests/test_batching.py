@@ -152,19 +152,21 @@ def test_a_batch_has_the_topology_of_its_graph(slots, storage, dense):
 @fast
 @given(seed=st.integers(0, 99), epochs=st.integers(0, 3), graphs=st.integers(0, 20), batch=st.integers(1, 7))
 def test_shuffled_batches_hold_every_graph_once_an_epoch(seed, epochs, graphs, batch):
-    batches = shuffled_batches(seed, epochs, graphs, batch)
+    n_node = np.random.default_rng(seed).integers(0, 9, graphs)
+    batches = shuffled_batches(seed, epochs, n_node, batch)
     assert batches.shape == (epochs, -(-graphs // batch), batch)
     for epoch in batches:
         flat = epoch.ravel()
         assert sorted(flat[:graphs].tolist()) == list(range(graphs))
         assert (flat[graphs:] == -1).all()
-    np.testing.assert_array_equal(batches, shuffled_batches(seed, epochs, graphs, batch))
+    np.testing.assert_array_equal(batches, shuffled_batches(seed, epochs, n_node, batch))
 
 
 def test_shuffled_batches_differ_between_epochs_and_seeds():
-    batches = shuffled_batches(0, 2, 40, 8)
+    n_node = np.arange(40)
+    batches = shuffled_batches(0, 2, n_node, 8)
     assert (batches[0] != batches[1]).any()
-    assert (batches != shuffled_batches(1, 2, 40, 8)).any()
+    assert (batches != shuffled_batches(1, 2, n_node, 8)).any()
 
 
 @fast

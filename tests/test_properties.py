@@ -138,7 +138,9 @@ def test_masking_equals_removal(name, storage, graph_list, seed):
     for by_mask, by_removal in zip(masked[0][1].poolings, removed[0][1].poolings, strict=True):
         for field in Pooled._fields:
             values = np.asarray(getattr(by_mask, field))
-            assert_close(values[: len(mask)][mask].astype(float), getattr(by_removal, field)[: mask.sum()].astype(float))
+            assert_close(
+                values[: len(mask)][mask].astype(float), getattr(by_removal, field)[: mask.sum()].astype(float)
+            )
             assert not values[len(mask) :].any()
             assert not values[: len(mask)][~mask].any()
 
@@ -266,9 +268,11 @@ def test_edges_and_blocks_agree_in_outputs_and_gradients(name, graph_list, seed)
 def derivatives_by_features_and_weights(storage):
     """Of a ChebyNet's outputs, by the input features and the edge weights: both storages have VJPs of their own."""
 
+    params = params_of("chebynet")
+
     def run(features, weights, graph):
         graph = graph._replace(nodes={**graph.nodes, "features": features}, edges=weights)
-        output = NETWORKS["chebynet"].apply({"params": params_of("chebynet")}, graph, STORAGES[storage](graph))
+        output = NETWORKS["chebynet"].apply({"params": params}, graph, STORAGES[storage](graph))
         return jnp.sum(jnp.sin(output.prediction)[:4])
 
     return jit(jax.grad(run, argnums=(0, 1)))
@@ -280,7 +284,8 @@ def test_edges_and_blocks_agree_in_derivatives_by_features_and_weights(graph_lis
     graph = pad(graph_list)
     assume(is_decided(graph_list, program("chebynet", "edges")(graph)[0][1].poolings))
     by_edges, by_blocks = (
-        derivatives_by_features_and_weights(storage)(graph.nodes["features"], graph.edges, graph) for storage in STORAGES
+        derivatives_by_features_and_weights(storage)(graph.nodes["features"], graph.edges, graph)
+        for storage in STORAGES
     )
     for of_edges, of_blocks, sides in zip(by_edges, by_blocks, (None, reverse_of(graph)), strict=True):
         if sides is not None:  # an undirected edge has one weight: only the sum over its directions has a meaning
@@ -419,7 +424,8 @@ def predict_of(name, way):
 
 @functools.cache
 def leave_one_out_of(name, way, task, chunk):
-    return jit(lambda graph: leave_one_out(predict_of(name, way), graph, LARGEST, task=task, chunk=chunk))
+    predict = predict_of(name, way)  # outside of jit, where weights are numbers
+    return jit(lambda graph: leave_one_out(predict, graph, LARGEST, task=task, chunk=chunk))
 
 
 def leave_one_out_by_loop(name, graph_list, task):
@@ -519,5 +525,3 @@ def test_attention_loss_is_the_divergence_written_out(storage):
         divergences.append((t[positive] * (np.log(t[positive]) - np.log(a[positive] + 1e-14))).sum() / here.sum())
     value = attention_loss(Pooled(alpha, present, present), target, topology)
     np.testing.assert_allclose(value, np.mean(divergences), rtol=1e-5)
-
-

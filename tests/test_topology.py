@@ -134,7 +134,17 @@ def topology_of(*sizes, storage="edges"):
 @each_storage
 @pytest.mark.parametrize(
     ("size", "ratio", "dropped"),
-    [(1, 0.5, 0), (2, 0.5, 1), (3, 0.5, 2), (5, 0.5, 2), (6, 0.75, 2), (6, 0.25, 4), (5, 0.9, 0), (6, 0.0, 6), (6, 1.0, 0)],
+    [
+        (1, 0.5, 0),
+        (2, 0.5, 1),
+        (3, 0.5, 2),
+        (5, 0.5, 2),
+        (6, 0.75, 2),
+        (6, 0.25, 4),
+        (5, 0.9, 0),
+        (6, 0.0, 6),
+        (6, 1.0, 0),
+    ],
 )
 def test_top_k_rounds_halves_to_even(size, ratio, dropped, storage):
     topology = topology_of(size, storage=storage)

@@ -1,4 +1,4 @@
-"""The check of signatures that tests switch on: beartype, an int where a float is asked for, as static checkers have it."""
+"""The check of signatures that tests switch on: beartype, with an int wherever a float is asked for."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -11,8 +11,8 @@ _beartype = beartype(conf=BeartypeConf(is_pep484_tower=True))
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with its arguments and result checked.
 
-    Fields of dataclasses are not: jax rebuilds containers around things that are no arrays. Nor is `Self`, which beartype
-    knows in whole classes alone.
+    Fields of dataclasses are not: jax rebuilds containers around things that are no arrays. Nor is `Self`, which
+    beartype knows in whole classes alone.
     """
     if function.__name__ in ("__init__", "check_single_arg"):
         return function

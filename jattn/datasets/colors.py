@@ -103,8 +103,8 @@ def _draw_split(
     mixed = split == "largec"
     labels = range(MAX_GREEN + 1)
     # How many graphs no split has yet, [sizes, labels].
-    left = [[_distinct(n, k, dimension, mixed) - len(seen[n, k]) for k in labels] for n in range(least, most + 1)]
-    left = np.array(left, np.int64)
+    unused = [[_distinct(n, k, dimension, mixed) - len(seen[n, k]) for k in labels] for n in range(least, most + 1)]
+    left = np.array(unused, np.int64)
     if count > left.sum():
         raise ValueError(
             f"{split}: {count} graphs of {least} to {most} nodes were asked for, but only {left.sum()} distinct ones "
