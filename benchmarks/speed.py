@@ -3,7 +3,7 @@
     python -m benchmarks.speed
 
 The floor of a training step is 3 x the forward FLOPs over real nodes and edges (no padding), at the rate of a large
-float32 matrix product measured in the same run on the same cores. Ratios carry over between machines, milliseconds don't.
+float32 matrix product measured in the same run on the same cores. Ratios carry over between machines, times do not.
 """
 
 import time

@@ -107,7 +107,7 @@ def put(graphs: GraphsTuple) -> Split:
     if len(n_node) * slots**2 <= DENSE_LIMIT:
         graph_of, first = np.repeat(np.arange(len(n_node)), n_edge), np.repeat(node_start, n_edge)
         adjacency = np.zeros((len(n_node) + 1, slots, slots), np.float32)  # the last one is for padding
-        np.add.at(adjacency, (graph_of, graphs.senders - first, graphs.receivers - first), graphs.edges)
+        np.add.at(adjacency, (graph_of, graphs.receivers - first, graphs.senders - first), graphs.edges)
         dense = jnp.asarray(adjacency)
     return Split(jax.tree.map(jnp.asarray, graphs), jnp.asarray(node_start), jnp.asarray(edge_start), dense)
 
@@ -143,17 +143,17 @@ def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
     def ends(nodes: Array) -> Array:
         return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], first_padding_node)
 
+    graph_ids = jnp.pad(
+        jnp.where(real, ids, len(graphs.n_node)), (0, bucket.graphs - len(ids)), constant_values=len(graphs.n_node)
+    )
     batch = GraphsTuple(
         nodes=jax.tree.map(lambda x: jnp.where(_over(node_real, x), _take(x, node), 0), graphs.nodes),
         edges=jnp.where(edge_real, _take(graphs.edges, edge), 0),
         senders=ends(graphs.senders),
         receivers=ends(graphs.receivers),
-        globals=jax.tree.map(lambda x: jnp.pad(x[id_of], (0, bucket.graphs - len(ids))), graphs.globals),
+        globals=jax.tree.map(lambda x: _take(x, graph_ids), graphs.globals),
         n_node=n_node,
         n_edge=n_edge,
-    )
-    graph_ids = jnp.pad(
-        jnp.where(real, ids, len(graphs.n_node)), (0, bucket.graphs - len(ids)), constant_values=len(graphs.n_node)
     )
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     if split.adjacency is not None and bucket.slots <= split.adjacency.shape[1]:
@@ -317,6 +317,8 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> GraphsTuple:
 
 def _take(x: Array, rows: Array) -> Array:
     """x[rows], where rows of padding may be out of range; an array without rows gives zeros."""
+    if not len(x):
+        return jnp.zeros((len(rows), *x.shape[1:]), x.dtype)
     return x.at[rows].get(mode="fill", fill_value=0)
 
 

@@ -155,15 +155,15 @@ def check(graphs: GraphsTuple) -> None:
 
 def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.ndarray) -> None:
     forward, backward = np.lexsort((receivers, senders)), np.lexsort((senders, receivers))
+    twice = (np.diff(senders[forward]) == 0) & (np.diff(receivers[forward]) == 0)
+    if twice.any():
+        edge = int(forward[1:][np.argmax(twice)])
+        raise ValueError(f"edge {edge} ({senders[edge]} -> {receivers[edge]}) is listed twice; add the weights up")
     same = (senders[forward] == receivers[backward]) & (receivers[forward] == senders[backward])
     if not same.all():
         edge = _first_without_reverse(senders, receivers)
         pair = f"({senders[edge]} -> {receivers[edge]})"
         raise ValueError(f"edge {edge} {pair} has no reverse: an undirected edge is listed in both directions")
-    twice = (np.diff(senders[forward]) == 0) & (np.diff(receivers[forward]) == 0)
-    if twice.any():
-        edge = int(forward[1:][np.argmax(twice)])
-        raise ValueError(f"edge {edge} ({senders[edge]} -> {receivers[edge]}) is listed twice; add the weights up")
     unequal = weights[forward] != weights[backward]
     if unequal.any():
         at = int(np.argmax(unequal))
@@ -173,10 +173,9 @@ def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.nd
 
 
 def _first_without_reverse(senders: np.ndarray, receivers: np.ndarray) -> int:
-    pairs = set(zip(senders.tolist(), receivers.tolist(), strict=True))
-    return next(
-        (i for i, (s, r) in enumerate(zip(senders.tolist(), receivers.tolist(), strict=True)) if (r, s) not in pairs), 0
-    )
+    pairs = list(zip(senders.tolist(), receivers.tolist(), strict=True))
+    listed = set(pairs)
+    return next(i for i, (sender, receiver) in enumerate(pairs) if (receiver, sender) not in listed)
 
 
 def _indices(name: str, values: ArrayLike) -> np.ndarray:

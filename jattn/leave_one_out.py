@@ -63,7 +63,7 @@ def leave_one_out(
     graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
     place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
     if largest is None:
-        largest = int(n_node.max(initial=0))
+        largest = max(1, int(n_node.max(initial=0)))
 
     whole = predict(graph, jnp.ones(rows, bool))
     column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(real), int)

@@ -18,6 +18,7 @@ def task_loss(
     prediction: Float[Array, "graphs outputs"], label: Num[Array, "graphs"], real: Bool[Array, "graphs"], task: Task
 ) -> Float[Array, ""]:
     """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none."""
+    prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
     if task == "regression":
         per_graph = (prediction[:, 0] - label) ** 2
     else:

@@ -11,6 +11,7 @@ reduced graph is diag(s) A diag(s), so A itself is never copied. Two storages gi
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Self
 
 import jax
@@ -209,10 +210,10 @@ def blocks(graph: GraphsTuple, slots: int, adjacency: Float[Array, "graphs slots
     # The last row is padding, and 0, as is every row and slot of the padding graph.
     row_of = jnp.where(place < n_node[:, None], start[:, None] + place, rows - 1).reshape(-1)
     if adjacency is None:
-        sender, receiver = graph.senders, jnp.minimum(local[graph.receivers], slots - 1)
-        weights = jnp.where(grouping["kept"][sender], graph.edges, 0)
+        sender, receiver = jnp.minimum(local[graph.senders], slots - 1), slot_of[graph.receivers]
+        weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
         empty = jnp.where(largest > slots, jnp.nan, jnp.zeros((graphs * slots, slots)))
-        adjacency = empty.at[slot_of[sender], receiver].add(weights).reshape(graphs, slots, slots)
+        adjacency = empty.at[receiver, sender].add(weights).reshape(graphs, slots, slots)
     topology = Blocks(**grouping, adjacency=adjacency, row_of=row_of, slot_of=slot_of)
     return topology.keep(topology.kept)
 
@@ -278,7 +279,7 @@ def _product(adjacency: Array, x: Array) -> Array:
 
 
 @_product.def_vmap
-def _product_vmap(size: int, batched: tuple[bool, bool], adjacency: Array, x: Array) -> tuple[Array, bool]:
+def _product_vmap(size: int, batched: Sequence[bool], adjacency: Array, x: Array) -> tuple[Array, bool]:
     operands = [
         operand if is_batched else jnp.broadcast_to(operand, (size, *operand.shape))
         for operand, is_batched in zip((adjacency, x), batched, strict=True)

@@ -1,0 +1,143 @@
+"""The experiments as a person runs them: tiny, from the command line to the folder."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import colors, protocol
+from jattn.runs import read_lines, read_weights
+
+TINY = "--seeds 2 --epochs 2 --twin-epochs 2 --train-graphs 40 --test-graphs 12".split()
+
+
+def run(arguments: list[str], out) -> dict:
+    colors.main([*arguments, *TINY, "--out", str(out)])
+    return json.loads((out / "results.json").read_text())
+
+
+def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
+    results = run([], tmp_path / "run")
+    assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
+    assert results["subsets"].keys() == {"orig", "large", "largec", "all"}
+    for subset in results["subsets"].values():
+        assert len(subset["accuracy"]["values"]) == 2
+        assert len(subset["attention_auc"]) == 1
+    assert results["subsets"]["all"]["graphs"] == 36
+
+    lines = read_lines(tmp_path / "run/metrics.jsonl")
+    assert [(line["stage"], line["epoch"]) for line in lines] == [
+        ("twin", 1), ("twin", 2), ("attention", 1), ("attention", 2),
+    ]  # fmt: skip
+    assert all(len(line["loss"]["values"]) == 2 for line in lines)
+    assert "attention_auc" in lines[-1]
+    assert read_weights(tmp_path / "run/weights.npz")["pool_1"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
+    for picture in ("training.png", "graphs.png"):
+        assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
+
+    shown = capsys.readouterr()
+    assert "2 seeds" in shown.out
+    assert "73 ± 14" in shown.out
+    assert "attention: epoch 2 of 2" in shown.err
+
+
+def test_the_same_command_gives_the_same_bits(tmp_path):
+    first, second = run(["supervised"], tmp_path / "a"), run(["supervised"], tmp_path / "b")
+    assert first["subsets"] == second["subsets"]
+    with np.load(tmp_path / "a/weights.npz") as a, np.load(tmp_path / "b/weights.npz") as b:
+        assert a.files == b.files
+        for name in a.files:
+            assert a[name].tobytes() == b[name].tobytes()
+
+
+def test_a_seed_trains_the_same_among_others_and_alone(tmp_path):
+    together = run(["supervised"], tmp_path / "together")
+    alone = run(["supervised", "--seed", "1"], tmp_path / "alone")
+    a, b = (s["subsets"]["all"]["accuracy"]["values"] for s in (together, alone))
+    assert a[1] == b[0]
+
+
+@pytest.mark.parametrize("preset", [name for name in colors.PRESETS if name != "weak"])
+def test_every_preset_makes_the_network_that_it_names(preset):
+    settings = colors.PRESETS[preset]
+    network = settings.network(outputs=1)
+    assert bool(network.poolings) == (settings.attention != "none")
+    assert (network.order == 1) == ("gin" in preset or "gcn" in preset)
+    assert (settings.dimension == 32) == preset.endswith("-h")
+    if network.poolings:
+        assert (network.poolings[1].scorer.kind == "mlp") == preset.endswith("-d")
+
+
+@pytest.mark.parametrize("preset", ["global", "unsupervised-gin-topk", "upper-bound", "weak-d", "global-gcn"])
+def test_presets_of_every_kind_run(preset, tmp_path):
+    results = run([preset], tmp_path / "run")
+    aucs = results["subsets"]["all"]["attention_auc"]
+    assert len(aucs) == (0 if preset.startswith("global") else 1)
+    if preset == "upper-bound":
+        assert aucs[0]["values"] == [100.0, 100.0]
+
+
+def test_validation_takes_the_place_of_the_test_subsets(tmp_path):
+    results = run(["supervised", "--validation"], tmp_path / "run")
+    assert results["subsets"].keys() == {"validation", "all"}
+
+
+def test_leave_one_out_gives_global_pooling_an_auc(tmp_path):
+    results = run(["global", "--leave-one-out-auc"], tmp_path / "run")
+    assert len(results["subsets"]["all"]["attention_auc"][0]["values"]) == 2
+    assert (tmp_path / "run/graphs.png").exists()
+
+
+def test_published_files_are_read(shared, tmp_path):
+    colors.main(["supervised", "--data-dir", str(shared / "data"), *TINY, "--out", str(tmp_path / "run")])
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert results["subsets"]["all"]["graphs"] == 7500
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wek"], r"preset 'wek' is not known; expected one of: weak, weak-d,"),
+        (["--epochz", "3"], "epochz"),
+        (["--epochs", "0"], "epochs: 0 is not allowed, expected at least 1"),
+        (["--epochs", "many"], "many"),
+        (["--pooling", "best"], "best"),
+        (["--dimension", "2"], "dimension"),
+        (["--dropout", "1.5"], "dropout: 1.5 is not allowed"),
+        (["--pool-before", "7"], "pool_before: 7 is not allowed"),
+        (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
+        (["--data-dir", "/nowhere"], "/nowhere"),
+        (["--train-graphs", "-4"], "train"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        colors.main([*arguments, "--out", str(tmp_path / "run")])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
+    run(["supervised"], tmp_path / "run")
+    with pytest.raises(SystemExit) as stop:
+        run(["supervised", "--threshold", "0.01"], tmp_path / "run")
+    assert stop.value.code == 2
+    assert "threshold: 0.05 there, 0.01 now" in capsys.readouterr().err
+
+
+def test_help_lists_presets_and_settings(capsys):
+    with pytest.raises(SystemExit) as stop:
+        colors.main(["--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    for word in ("supervised-gin-topk", "--twin-epochs", "Attention at or under which a node is dropped"):
+        assert word in shown
+
+
+def test_a_table_shows_dashes_where_the_paper_has_nothing():
+    spread = {"mean": 50.0, "std": 1.25, "values": [50.0]}
+    subset = {"accuracy": spread, "attention_auc": [spread, spread]}
+    shown = protocol.table({"subsets": {"orig": subset, "all": subset}}, {"orig": "66 ± 1"}).splitlines()
+    assert shown[0].split() == ["%", "Orig", "AUC", "AUC", "2"]
+    assert shown[1].split() == ["1", "seed", *(["50.0", "±", "1.2"] * 3)]
+    assert shown[2].split() == ["paper", "66", "±", "1", "-", "-"]
