@@ -32,7 +32,7 @@ class Colors(Settings):
 WEAK = Colors()
 SUPERVISED = replace(WEAK, attention="supervised")
 UNSUPERVISED = replace(WEAK, attention="unsupervised", threshold=0.03)
-GLOBAL = replace(WEAK, attention="none")
+GLOBAL = replace(WEAK, attention="none", epochs=100, decay=(90,))
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
 TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
 
@@ -70,7 +70,6 @@ PAPER = {
 
 def main(arguments: list[str]) -> None:
     """Runs the experiment that a command line asks for."""
-    use_all_cores()
     name, settings = parse(PRESETS, "weak", arguments, "python -m experiments.colors", __doc__)
     try:
         if settings.data_dir is not None:
@@ -86,4 +85,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    use_all_cores()
     main(sys.argv[1:])

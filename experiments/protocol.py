@@ -80,11 +80,15 @@ def table(results: Mapping[str, Any], paper: Mapping[str, str]) -> str:
     columns += [("auc" if i == 0 else f"auc {i + 1}", auc) for i, auc in enumerate(aucs)]
     seeds = len(columns[0][1]["values"])
     rows = [
-        ["%", *(key.upper() if key.startswith("auc") else key.capitalize() for key, _ in columns)],
+        ["%", *(key.upper() if key.startswith("auc") else _title(key) for key, _ in columns)],
         [f"{seeds} seed{'s' * (seeds > 1)}", *(f"{of['mean']:.1f} ± {of['std']:.1f}" for _, of in columns)],
         ["paper", *(paper.get(key) or "-" for key, _ in columns)],
     ]
     return "\n".join("".join(f"{cell:<10}" if i == 0 else f"{cell:>14}" for i, cell in enumerate(row)) for row in rows)
+
+
+def _title(subset: str) -> str:
+    return {"largec": "LargeC", "noisyc": "NoisyC"}.get(subset, subset.capitalize())
 
 
 class _Stages:
@@ -143,15 +147,14 @@ class _Stages:
 
 def _train(settings: Settings, stages: _Stages, outputs: int) -> tuple[Network, Params]:
     """All training stages of a run, up to the network that is tested."""
-    network, twin = settings.network(outputs), settings.twin(outputs)
-    if settings.attention == "none":
-        return twin, stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
-    labels = None
+    network, labels = settings.network(outputs), None
     if settings.attention == "weak":
+        twin = settings.twin(outputs)
         twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
         with stages.timed("labels"):
             labels = np.asarray(leave_one_out_seeds(twin, twin_params, stages.graphs, stages.task).target)
-    return network, stages.train("attention", network, settings.training(stages.task), settings.epochs, labels)
+    stage = "global" if settings.attention == "none" else "attention"
+    return network, stages.train(stage, network, settings.training(stages.task), settings.epochs, labels)
 
 
 def _draw_examples(
@@ -163,7 +166,7 @@ def _draw_examples(
         by_size = np.argsort(subset.n_node, kind="stable")
         for i in by_size[np.linspace(0, len(by_size) - 1, min(DRAWN + 2, len(by_size))).astype(int)[1:-1]]:
             ids.append(start + int(i))
-            titles.append(name.capitalize())
+            titles.append(_title(name))
         start += len(subset.n_node)
     output, attention, kept = (
         np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.kept[0])

@@ -80,7 +80,7 @@ class Settings:
     decay: tuple[int, ...] = (280,)
     """Epochs at whose start the learning rate is divided by 10."""
     twin_epochs: int = 100
-    """Epochs to train the twin without attention, where --attention is weak; also those of --attention none."""
+    """Epochs to train the twin without attention, where --attention is weak."""
     twin_decay: tuple[int, ...] = (90,)
     """Epochs at whose start the twin's learning rate is divided by 10."""
     learning_rate: float = 1e-3

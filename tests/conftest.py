@@ -1,11 +1,13 @@
-"""What all tests share: shapes in signatures are checked as functions run, and the folder of large reference files."""
+"""What all tests share: signatures are checked as functions run, two devices, the folder of large reference files."""
 
 from pathlib import Path
 
+import jax
 import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("jattn", "typecheck.check")
+jax.config.update("jax_num_cpu_devices", 2)  # as experiments do, so that seeds are spread over devices
 
 
 @pytest.fixture(scope="session")

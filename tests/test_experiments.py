@@ -8,7 +8,7 @@ import pytest
 from experiments import colors, protocol
 from jattn.runs import read_lines, read_weights
 
-TINY = "--seeds 2 --epochs 2 --twin-epochs 2 --train-graphs 40 --test-graphs 12".split()
+TINY = ["--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
 
 
 def run(arguments: list[str], out) -> dict:

@@ -1,0 +1,26 @@
+"""What the README shows is what happens."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_example_prints_what_the_readme_says():
+    code, printed = re.search(r"```python\n(.*?)```\n+It prints\n+```text\n(.*?)```", README, re.DOTALL).groups()
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # Numbers are those of one machine; elsewhere they may differ a little.
+    numbers = r"\d+(?= %)"
+    assert re.sub(numbers, "N", run.stdout) == re.sub(numbers, "N", printed)
+    for here, there in zip(re.findall(numbers, run.stdout), re.findall(numbers, printed), strict=True):
+        assert abs(int(here) - int(there)) <= 3
+
+
+def test_every_preset_of_the_table_exists():
+    from experiments.colors import PRESETS
+
+    rows = re.findall(r"\| `python -m experiments\.colors ?([\w-]*)", README)
+    assert len(rows) >= 4
+    assert all(row == "" or row in PRESETS for row in rows)
