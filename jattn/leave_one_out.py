@@ -65,22 +65,22 @@ def leave_one_out(
     if largest is None:
         largest = max(1, int(n_node.max(initial=0)))
 
-    whole = predict(graph, jnp.ones(rows, bool))
-    column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(real), int)
-
-    def output(prediction: Array) -> Array:
-        return jnp.take_along_axis(prediction, column[:, None], axis=1)[:, 0]
-
-    y = output(whole)
     chunk = max(1, min(chunk or largest, largest))
-    copies = jax.vmap(lambda k: output(predict(graph, place != k)))
+    copies = jax.vmap(lambda k: predict(graph, place != k))
 
-    def leave_out(step: Array, without: Array) -> Array:
-        return jax.lax.dynamic_update_slice(without, copies(step * chunk + jnp.arange(chunk)), (step * chunk, 0))
+    def leave_out(step: Array, predictions: Array) -> Array:
+        first = step * chunk
+        return jax.lax.dynamic_update_slice(predictions, copies(first - 1 + jnp.arange(chunk)), (first, 0, 0))
 
-    # As many steps as the graphs at hand need, which may be fewer than `largest` does.
-    without = jnp.zeros((-(-largest // chunk) * chunk, len(real)), y.dtype)
-    without = jax.lax.fori_loop(0, -(-n_node.max(initial=0) // chunk), leave_out, without)
+    # Row k + 1 is the prediction without each graph's k-th node, row 0 that with all. As many steps as the graphs at
+    # hand need, which may be fewer than `largest` does.
+    shape = jax.eval_shape(copies, jnp.arange(chunk))
+    predictions = jnp.zeros((-(-(largest + 1) // chunk) * chunk, *shape.shape[1:]), shape.dtype)
+    steps = -(-(n_node.max(initial=0) + 1) // chunk)
+    predictions = jax.lax.fori_loop(0, steps, leave_out, predictions)
+    column = predictions[0].argmax(-1) if task == "classification" else jnp.zeros(len(real), int)
+    outputs = jnp.take_along_axis(predictions, column[None, :, None], axis=2)[..., 0]
+    y, without = outputs[0], outputs[1:]
 
     node_real = real[graph_of]
     change = jnp.where(node_real, jnp.abs(without.at[place, graph_of].get(mode="fill", fill_value=0) - y[graph_of]), 0)
