@@ -15,7 +15,7 @@ import numpy as np
 from jraph import GraphsTuple
 
 from experiments.colors import SUPERVISED
-from experiments.settings import use_all_cores
+from experiments.settings import configure_jax
 from jattn import Network, leave_one_out_seeds, train_seeds
 from jattn.datasets.colors import generate_colors
 
@@ -25,7 +25,7 @@ EPOCHS = 24
 
 def main() -> None:
     """Prints the benchmark."""
-    use_all_cores()
+    configure_jax()
     graphs = generate_colors()["train"]
     network = SUPERVISED.network(outputs=1)
     rate = matmul_rate()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments import protocol
-from experiments.settings import Settings, fail, parse, use_all_cores
+from experiments.settings import Settings, configure_jax, fail, parse
 from jattn.datasets.colors import generate_colors, published_colors
 
 
@@ -85,5 +85,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    use_all_cores()
+    configure_jax()
     main(sys.argv[1:])

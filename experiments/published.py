@@ -17,7 +17,7 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from experiments.settings import fail
+from experiments.settings import configure_jax, fail
 from jattn.datasets.colors import published_colors
 from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import join, score
@@ -91,4 +91,5 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    configure_jax()
     main(sys.argv[1:])

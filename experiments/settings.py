@@ -191,9 +191,16 @@ def parse(
     return name, settings
 
 
-def use_all_cores() -> None:
-    """Makes every CPU core a device, so that seeds run side by side; call it before jax is used."""
+def configure_jax() -> None:
+    """Makes every CPU core a device, so that seeds run side by side, and keeps compiled programs for later runs.
+
+    They are kept where JAX_COMPILATION_CACHE_DIR says, or else in the user's cache folder. Call it before jax is used.
+    """
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(cache / "jattn"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def fail(message: str) -> NoReturn:
