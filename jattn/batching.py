@@ -104,7 +104,7 @@ def put(graphs: GraphsTuple) -> Split:
     node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
     slots = int(n_node.max(initial=1))
     dense = None
-    if len(n_node) * slots**2 <= DENSE_LIMIT:
+    if slots <= BLOCK_LIMIT and len(n_node) * slots**2 <= DENSE_LIMIT:
         graph_of, first = np.repeat(np.arange(len(n_node)), n_edge), np.repeat(node_start, n_edge)
         adjacency = np.zeros((len(n_node) + 1, slots, slots), np.float32)  # the last one is for padding
         np.add.at(adjacency, (graph_of, graphs.receivers - first, graphs.senders - first), graphs.edges)
@@ -156,12 +156,16 @@ def gather(split: Split, ids: Int[Array, "batch"], bucket: Bucket) -> Batch:
         n_edge=n_edge,
     )
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
-    if split.adjacency is not None and bucket.slots <= split.adjacency.shape[1]:
-        adjacency = split.adjacency[graph_ids, : bucket.slots, : bucket.slots]
-        topology: Topology = blocks(batch, bucket.slots, adjacency)
-    else:
-        topology = blocks(batch, bucket.slots) if bucket.slots <= BLOCK_LIMIT else edges(batch)
+    topology = _topology(batch, split, graph_ids, bucket.slots)
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
+
+
+def _topology(batch: GraphsTuple, split: Split, graph_ids: Array, slots: int) -> Topology:
+    if slots > BLOCK_LIMIT:
+        return edges(batch)
+    if split.adjacency is None or slots > split.adjacency.shape[1]:
+        return blocks(batch, slots)
+    return blocks(batch, slots, split.adjacency[graph_ids, :slots, :slots])
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:

@@ -56,6 +56,9 @@ def leave_one_out(
       largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read.
       task: what `predict` predicts.
       chunk: how many predictions to run together; all where not given. Memory grows with it.
+
+    Raises:
+      ValueError: `chunk` is less than 1.
     """
     real = jraph.get_graph_padding_mask(graph)
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
@@ -65,7 +68,9 @@ def leave_one_out(
     if largest is None:
         largest = max(1, int(n_node.max(initial=0)))
 
-    chunk = max(1, min(chunk or largest, largest))
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk: {chunk} is not allowed, expected at least 1")
+    chunk = min(chunk or largest + 1, largest + 1)
     copies = jax.vmap(lambda k: predict(graph, place != k))
 
     def leave_out(step: Array, predictions: Array) -> Array:

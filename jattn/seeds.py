@@ -135,12 +135,9 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
                 output = network.apply({"params": params}, graph, batch.topology.keep(kept))
                 return cast(Output, output).prediction
 
-            chunk = LEFT_OUT_ROWS // bucket.nodes
-            return (
-                batch.graph_ids,
-                batch.node_ids,
-                leave_one_out(predict, batch.graph, bucket.slots, task=task, chunk=chunk),
-            )
+            chunk = max(1, LEFT_OUT_ROWS // bucket.nodes)
+            result = leave_one_out(predict, batch.graph, bucket.slots, task=task, chunk=chunk)
+            return batch.graph_ids, batch.node_ids, result
 
         graph_ids, node_ids, result = jax.lax.map(one, batches)
         graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
