@@ -28,6 +28,14 @@ class Colors(Settings):
     data_seed: int = 0
     """Seed of a generated set."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("dimension", 3), ("train_graphs", 1), ("test_graphs", 1), ("data_seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+            if self.data_dir is not None and getattr(self, name) != getattr(Colors, name):
+                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+
 
 WEAK = Colors()
 SUPERVISED = replace(WEAK, attention="supervised")
@@ -68,6 +76,12 @@ PAPER = {
 }
 
 
+def paper_figures(preset: str, settings: Colors) -> dict[str, str]:
+    """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
+    free = {field: getattr(PRESETS[preset], field) for field in ("out", "data_dir", "seeds", "seed", "data_seed")}
+    return PAPER.get(preset, {}) if replace(settings, **free) == PRESETS[preset] else {}
+
+
 def main(arguments: list[str]) -> None:
     """Runs the experiment that a command line asks for."""
     name, settings = parse(PRESETS, "weak", arguments, "python -m experiments.colors", __doc__)
@@ -79,8 +93,12 @@ def main(arguments: list[str]) -> None:
             splits = generate_colors(settings.dimension, settings.train_graphs, tests, tests, settings.data_seed)
     except (ValueError, OSError) as error:
         fail(str(error))
-    results = protocol.run(settings, f"colors-{name}", splits, "regression", outputs=1)
-    print(protocol.table(results, PAPER.get(name, {})))
+    try:
+        results = protocol.run(settings, f"colors-{name}", splits, "regression", outputs=1)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+    print(protocol.table(results, paper_figures(name, settings)))
     print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
 
 

@@ -31,5 +31,5 @@ class Progress:
         self.bar.set_postfix_str(text, refresh=False)
         self.bar.update()
         epoch = line["epoch"]
-        if self.bar.disable and (epoch % max(1, self.epochs // LINES) == 0 or epoch == self.epochs):
+        if self.bar.disable and (epoch % -(-self.epochs // LINES) == 0 or epoch == self.epochs):
             print(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}", file=sys.stderr)

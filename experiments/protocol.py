@@ -1,5 +1,6 @@
 """The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def run(settings: Settings, name: str, splits: Mapping[str, GraphsTuple], task: 
     Returns:
       What `results.json` holds, and under "folder" where.
     """
-    folder = settings.out or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    folder = settings.out or _new_folder(name)
     try:
         lines = open_run(folder, settings)
     except RunError as error:
@@ -58,13 +59,28 @@ def run(settings: Settings, name: str, splits: Mapping[str, GraphsTuple], task: 
             left_out = leave_one_out_seeds(network, params, graphs, task).attention
             predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
         scores = score(predictions, subsets, task)
+    results = {"subsets": scores, "seconds": stages.seconds}
+    write_json(folder / "results.json", results)
     with stages.timed("pictures"):
         figures.training_curves(read_lines(folder / "metrics.jsonl"), folder / "training.png")
         if predictions.attention:
             _draw_examples(subsets, graphs, predictions, folder / "graphs.png")
-    results = {"subsets": scores, "seconds": stages.seconds}
-    write_json(folder / "results.json", results)
+    write_json(folder / "results.json", results)  # again, with the time that pictures took
     return {**results, "folder": str(folder)}
+
+
+def _new_folder(name: str) -> Path:
+    """Makes a folder of its own for a run: two that start in the same second get two."""
+    stem = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    for folder in itertools.chain([stem], (stem.with_name(f"{stem.name}-{i}") for i in itertools.count(2))):
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            fail(f"{folder}: can't be made ({error.strerror}); name another folder with --out")
+        return folder
+    raise AssertionError("the numbers ran out")
 
 
 def table(results: Mapping[str, Any], paper: Mapping[str, str]) -> str:
@@ -164,7 +180,7 @@ def _draw_examples(
     ids, titles, start = [], [], 0
     for name, subset in subsets.items():
         by_size = np.argsort(subset.n_node, kind="stable")
-        for i in by_size[np.linspace(0, len(by_size) - 1, min(DRAWN + 2, len(by_size))).astype(int)[1:-1]]:
+        for i in by_size[np.unique(np.linspace(0, len(by_size) - 1, DRAWN + 2).astype(int)[1:-1])]:
             ids.append(start + int(i))
             titles.append(_title(name))
         start += len(subset.n_node)

@@ -29,7 +29,8 @@ class Settings:
     data_dir: Path | None = None
     """Folder (or zip) of the published data set; it is generated where not given."""
     seeds: int = 10
-    """Networks to train, all at once; each has its own initial weights and order of graphs."""
+    """Networks to train, all at once, each with its own initial weights and order of graphs. As many devices take part
+    as divide their number."""
     seed: int = 0
     """The first of the seeds."""
     validation: bool = False
@@ -96,17 +97,23 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
         for name in ("seed", "threshold", "init_scale", "attention_weight", "weight_decay"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:  # NaN is not either
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 0")
-        if self.learning_rate <= 0:
+        if not self.learning_rate > 0:
             raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
+        if self.threshold > 1:
+            raise ValueError(f"threshold: {self.threshold} is not allowed, expected 0 to 1")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
         if not 0 <= self.ratio <= 1:
             raise ValueError(f"ratio: {self.ratio} is not allowed, expected 0 to 1")
         if not self.filters or min(self.filters) < 1:
             raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
-        for place in self.pool_before:
+        if self.attention != "none" and not self.pool_before:
+            raise ValueError(f"pool_before: attention={self.attention} needs at least one pooling")
+        if self.attention != "none" and self.reads == "previous" and len(self.filters) == 1:
+            raise ValueError("filters: with one convolution there are no previous features; say --reads current")
+        for place in self.pool_before if self.attention != "none" else ():
             first = 1 if self.reads == "previous" else 0
             if not first <= place < len(self.filters):
                 last = len(self.filters) - 1
@@ -196,7 +203,8 @@ def configure_jax() -> None:
 
     They are kept where JAX_COMPILATION_CACHE_DIR says, or else in the user's cache folder. Call it before jax is used.
     """
-    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    jax.config.update("jax_num_cpu_devices", cores or 1)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         jax.config.update("jax_compilation_cache_dir", str(cache / "jattn"))

@@ -9,7 +9,11 @@ from flax import linen as nn
 from jaxtyping import Array, Float
 
 from jattn.layers import Aggregation, ChebyGINConv, Linear, linear_init
+from jattn.options import expect_one_of
 from jattn.topology import SUM_OFFSET, Topology
+
+Kind = Literal["linear", "mlp", "network", "truth"]
+Distribution = Literal["normal", "uniform", "default"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,16 @@ class Scorer:
       scale: standard deviation or bound of `init`.
     """
 
-    kind: Literal["linear", "mlp", "network", "truth"] = "linear"
+    kind: Kind = "linear"
     hidden: int = 32
     filters: int = 32
     layers: int = 3
-    init: Literal["normal", "uniform", "default"] = "default"
+    init: Distribution = "default"
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        expect_one_of("kind", self.kind, Kind)
+        expect_one_of("init", self.init, Distribution)
 
 
 class AttentionScorer(nn.Module):

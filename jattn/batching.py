@@ -201,8 +201,9 @@ def shuffled_batches(
 ) -> Int[np.ndarray, "epochs steps batch"]:
     """Random batches for a whole run: every graph once an epoch, the last batch of an epoch filled up with -1.
 
-    An order in which some batch has far more nodes than most orders' largest is drawn again. So a bucket need not hold
-    the largest batch that chance can make, and knowing all batches beforehand, a run compiles one program.
+    An order whose largest batch has more nodes than that of the median order is drawn again, which happens to half of
+    them, so that a bucket need not hold the largest batch that chance can make. Knowing all batches beforehand, a run
+    compiles one program.
 
     Args:
       seed: of the orders.
@@ -294,6 +295,7 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> GraphsTuple:
       graph: padded as `jraph.pad_with_graphs` does, with any features.
       kept: nodes to keep; what it says of padding does not matter.
     """
+    graph = jax.tree.map(jnp.asarray, graph)
     real = jraph.get_graph_padding_mask(graph)
     padding = real.sum()  # the padding graph stands right after the real ones
     rows, graphs = len(kept), len(real)

@@ -22,6 +22,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
+from jattn.runs import write_atomically
+
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2")  # one a pooling layer
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
@@ -240,11 +242,4 @@ def _number(value: Any) -> str:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Writes the picture beside its place and then moves it there, so that no half of it is ever seen."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        figure.savefig(temporary, format=path.suffix[1:] or "png")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:] or "png"))

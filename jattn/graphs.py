@@ -134,7 +134,9 @@ def check(graphs: GraphsTuple) -> None:
     for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
         _expect_length(name, array, edges, "directed edge")
     _expect_length("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
-    for name, array in (("features", features), ("attention", attention), ("weights", weights)):
+    label = np.asarray(graphs.globals["label"])
+    named = {"features": features, "attention": attention, "weights": weights, "label": label}
+    for name, array in named.items():
         _expect_finite(name, array)
     for name, array in (("attention", attention), ("weights", weights)):
         if (array < 0).any():
@@ -184,6 +186,10 @@ def _indices(name: str, values: ArrayLike) -> np.ndarray:
         raise ValueError(f"{name}: expected shape [edges], got {array.shape}")
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name}: expected integers, got {array.dtype}")
+    limit = np.iinfo(np.int32).max
+    if array.size and (array.min() < -limit or array.max() > limit):
+        edge = int(np.argmax((array < -limit) | (array > limit)))
+        raise ValueError(f"{name}[{edge}] is {array[edge]}: node ids count from 0")
     return array.astype(np.int32)
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 from jraph import GraphsTuple
 
 from jattn.losses import Task
+from jattn.options import expect_one_of
 from jattn.topology import SUM_OFFSET
 
 Predict = Callable[[GraphsTuple, Bool[Array, "nodes"]], Float[Array, "graphs outputs"]]
@@ -52,14 +53,18 @@ def leave_one_out(
       predict: maps a padded `GraphsTuple` and a mask of the nodes to keep, [nodes], to [graphs, outputs]. For a
         `Network`: `lambda graph, kept: network.apply(variables, graph, edges(graph).keep(kept)).prediction`. For a
         function of a `GraphsTuple` alone: `lambda graph, kept: f(drop_nodes(graph, kept))`.
-      graph: a padded `GraphsTuple`.
+      graph: a padded `GraphsTuple`, as from `pad`.
       largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read.
       task: what `predict` predicts.
       chunk: how many predictions to run together; all where not given. Memory grows with it.
 
     Raises:
-      ValueError: `chunk` is less than 1.
+      ValueError: `chunk` is less than 1, or a graph has more than `largest` nodes.
     """
+    expect_one_of("task", task, Task)
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk: {chunk} is not allowed, expected at least 1")
+    graph = jax.tree.map(jnp.asarray, graph)
     real = jraph.get_graph_padding_mask(graph)
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
     n_node = jnp.where(real, graph.n_node, 0)
@@ -68,8 +73,8 @@ def leave_one_out(
     if largest is None:
         largest = max(1, int(n_node.max(initial=0)))
 
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"chunk: {chunk} is not allowed, expected at least 1")
+    elif not isinstance(n_node, jax.core.Tracer) and int(n_node.max(initial=0)) > largest:
+        raise ValueError(f"largest: {largest}, but a graph has {int(n_node.max())} nodes")
     chunk = min(chunk or largest + 1, largest + 1)
     copies = jax.vmap(lambda k: predict(graph, place != k))
 

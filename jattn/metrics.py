@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from jattn.losses import Task
+from jattn.options import expect_one_of
 
 
 def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, "graphs"], task: Task) -> float:
@@ -11,6 +12,9 @@ def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndar
 
     NaN where there are no graphs.
     """
+    expect_one_of("task", task, Task)
+    if len(prediction) != len(label):
+        raise ValueError(f"prediction: {len(prediction)} graphs, but label has {len(label)}")
     if len(label) == 0:
         return float("nan")
     predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)
@@ -30,12 +34,12 @@ def attention_auc(
       present: nodes that entered the pooling; all where not given.
 
     Returns:
-      The area, or NaN where there are no positive or no negative nodes.
+      The area, or NaN where there are no positive or no negative nodes, or an attention is NaN.
     """
     if present is not None:
         attention, target = attention[present], target[present]
     positive = target > 0
-    if positive.all() or not positive.any():
+    if positive.all() or not positive.any() or np.isnan(attention).any():
         return float("nan")
     # Imported here, as it takes a second; these two do what `roc_auc_score` does, in half its time.
     from sklearn.metrics import auc, roc_curve

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from jraph import GraphsTuple
 
 from jattn.layers import Aggregation, ChebyGINConv, Linear
+from jattn.options import expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.topology import Topology, edges
 
@@ -53,6 +54,12 @@ class Network(nn.Module):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        self.filters, self.poolings = tuple(self.filters), tuple(self.poolings)
+        expect_one_of("aggregation", self.aggregation, Aggregation)
+        expect_one_of("readout", self.readout, Readout)
+        for name, value in (("filters", min(self.filters, default=0)), ("outputs", self.outputs)):
+            if value < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least one and at least 1")
         if self.order < 1:
             raise ValueError(f"order: {self.order} Chebyshev terms, expected at least 1")
         if len(self.poolings) > len(self.filters):
@@ -68,8 +75,9 @@ class Network(nn.Module):
         """Runs the network.
 
         Args:
-          graph: a padded `GraphsTuple` with `nodes["features"]` [nodes, features] and, for ground-truth pooling,
-            `nodes["attention"]` [nodes].
+          graph: a padded `GraphsTuple`, as from `pad`, with `nodes["features"]` [nodes, features] and, for ground-truth
+            pooling, `nodes["attention"]` [nodes]. Its last graph that has nodes counts as padding, so without padding a
+            real one is lost.
           topology: its topology, perhaps with nodes dropped; `edges(graph)` where not given.
           train: whether to drop out, which needs `rngs={"dropout": key}`.
         """
@@ -81,7 +89,7 @@ class Network(nn.Module):
             if pooling is not None:
                 scored = x if pooling.reads == "current" else previous
                 pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
-                x, topology, pooled = pool(x, scored, graph.nodes["attention"], topology)
+                x, topology, pooled = pool(x, scored, graph.nodes.get("attention"), topology)
                 poolings.append(pooled)
             previous = x
             convolution = ChebyGINConv(features, self.order, self.aggregation, self.hidden, name=f"conv_{i}")

@@ -9,7 +9,10 @@ from jaxtyping import Array, Bool, Float
 
 from jattn.attention import AttentionScorer, Scorer, normalize_target
 from jattn.layers import Aggregation
+from jattn.options import expect_one_of
 from jattn.topology import Topology
+
+Reads = Literal["current", "previous"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,10 @@ class Threshold:
     """Keeps the nodes with alpha > tau, strictly; a graph may become empty (Knyazev et al. 2019, eq. 3)."""
 
     tau: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tau <= 1:
+            raise ValueError(f"tau: {self.tau} is not within 0 to 1")
 
     def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
         """Which nodes to keep."""
@@ -60,7 +67,10 @@ class AttentionPooling:
 
     rule: Threshold | TopK
     scorer: Scorer = Scorer()
-    reads: Literal["current", "previous"] = "current"
+    reads: Reads = "current"
+
+    def __post_init__(self) -> None:
+        expect_one_of("reads", self.reads, Reads)
 
 
 class Pooled(NamedTuple):
@@ -94,7 +104,7 @@ class Pool(nn.Module):
         self,
         x: Float[Array, "nodes features"],
         scored: Float[Array, "nodes scored_features"],
-        target: Float[Array, "nodes"],
+        target: Float[Array, "nodes"] | None,
         topology: Topology,
     ) -> tuple[Float[Array, "nodes features"], Topology, Pooled]:
         """The pooled features, the reduced topology, and what was done.
@@ -106,6 +116,8 @@ class Pool(nn.Module):
           topology: the graphs before pooling.
         """
         if self.config.scorer.kind == "truth":
+            if target is None:
+                raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')
             alpha = normalize_target(target, topology)
         else:
             scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(scored, topology)

@@ -6,6 +6,8 @@ pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in],
 """
 
 import json
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,20 +49,31 @@ def load_published(folder: Path) -> dict[str, PublishedModel]:
         raise FileNotFoundError(
             f"{index_file}: not found; expected index.json and NAME.weights.npz of every model in it"
         )
-    models = {}
-    for name, entry in json.loads(index_file.read_text()).items():
-        weights_file = folder / f"{name}.weights.npz"
-        if not weights_file.is_file():
-            raise FileNotFoundError(f"{weights_file}: not found, though {index_file} names the model {name!r}")
-        try:
-            with np.load(weights_file, allow_pickle=False) as arrays:
-                weights = dict(arrays)
-            config = entry["config"]
-            network = network_from_config(config, outputs=_outputs(weights))
-            models[name] = PublishedModel(network, params_from_weights(weights, network), config, entry.get("test", {}))
-        except KeyError as error:
-            raise ValueError(f"model {name!r} of {index_file}: {error.args[0]!r} is missing") from error
-    return models
+    try:
+        index = json.loads(index_file.read_text())
+    except ValueError as error:
+        raise ValueError(f"{index_file}: not JSON ({error})") from error
+    if not isinstance(index, dict) or not index:
+        raise ValueError(f"{index_file}: expected an object with an entry for every model")
+    return {name: _load(folder / f"{name}.weights.npz", name, entry) for name, entry in index.items()}
+
+
+def _load(weights_file: Path, name: str, entry: Any) -> PublishedModel:
+    if not weights_file.is_file():
+        raise FileNotFoundError(f"{weights_file}: not found, though the index names the model {name!r}")
+    try:
+        with np.load(weights_file, allow_pickle=False) as arrays:
+            weights = dict(arrays)
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{weights_file}: not an npz file of plain arrays, or not all of one") from error
+    try:
+        config = entry["config"]
+        network = network_from_config(config, outputs=_outputs(weights))
+        return PublishedModel(network, params_from_weights(weights, network), config, entry.get("test", {}))
+    except KeyError as error:
+        raise ValueError(f"model {name!r}: {error.args[0]!r} is missing in the index or the weights") from error
+    except (TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"model {name!r}: {error}") from error
 
 
 def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:

@@ -16,6 +16,8 @@ from typing import Any, TextIO
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png")
+
 
 class RunError(Exception):
     """A run can't start or go on; the message says why and what to do."""
@@ -39,6 +41,8 @@ def open_run(folder: Path, config: Any) -> TextIO:
         folder.mkdir(parents=True, exist_ok=True)
         if config_file.exists():
             _expect_same(config_file, settings)
+        for name in RESULTS:  # of the run that this one replaces
+            (folder / name).unlink(missing_ok=True)
         write_json(config_file, settings)
         return (folder / "metrics.jsonl").open("w", buffering=1)
     except OSError as error:
@@ -50,7 +54,10 @@ def _expect_same(config_file: Path, settings: dict[str, Any]) -> None:
         before = json.loads(config_file.read_text())
     except ValueError as error:
         raise RunError(f"{config_file}: not JSON ({error}); remove it or choose another folder") from error
+    if not isinstance(before, dict):
+        raise RunError(f"{config_file}: not a run's configuration; remove it or choose another folder")
     names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
+    names = [name for name in names if name != "out"]  # the same folder may be spelt in several ways
     if names:
         changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in names)
         raise RunError(f"{config_file.parent} holds a run of another configuration; choose another folder\n{changes}")

@@ -52,18 +52,33 @@ def train_seeds(
     Args:
       network: the architecture.
       config: how to train it.
-      graphs: the host-side training split.
+      graphs: the host-side training split, without padding.
       seeds: each determines its network's initial weights, dropout and order of graphs, whatever other seeds there are.
       epochs: how many.
       batch_size: graphs a step; the last step of an epoch takes what is left.
       attention: target attention of each seed; that of `graphs` for all where not given.
+
+    Raises:
+      ValueError: a number is not positive, there are no seeds or no graphs, `attention` has the wrong shape, or a label
+        is not a class.
     """
+    for name, value in (("epochs", epochs), ("batch_size", batch_size), ("seeds", len(seeds))):
+        if value < 1:
+            raise ValueError(f"{name}: {value} is not allowed, expected at least 1")
+    _expect_graphs(graphs)
+    label = np.asarray(graphs.globals["label"])
+    if config.task == "classification" and not (label.min() >= 0 and label.max() < network.outputs):
+        raise ValueError(
+            f"label: {label.min()} to {label.max()}, but the network has classes 0 to {network.outputs - 1}"
+        )
     n_node = np.asarray(graphs.n_node)
     batches = np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
     train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
     split = put(graphs)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
+    if np.shape(attention) != (len(seeds), n_node.sum()):
+        raise ValueError(f"attention: expected shape {(len(seeds), int(n_node.sum()))}, got {np.shape(attention)}")
     targets = jnp.asarray(attention)
 
     def epoch(state: State, split: Split, target: Array, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
@@ -87,7 +102,11 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
       network: the architecture.
       params: weights with a leading axis of seeds.
       graphs: the split.
+
+    Raises:
+      ValueError: there are no graphs.
     """
+    _expect_graphs(graphs)
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
         jax.device_get(_compiled_predict(network, bucket, seeds)(params, split, batches))
@@ -104,13 +123,22 @@ def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, t
       params: weights with a leading axis of seeds.
       graphs: the split.
       task: what the network predicts.
+
+    Raises:
+      ValueError: there are no graphs.
     """
+    _expect_graphs(graphs)
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
         jax.device_get(_compiled_labels(network, bucket, task, seeds)(params, split, batches))
         for bucket, batches in plan(graphs, LABEL_NODES, size_classes(graphs))
     ]
     return jax.tree.map(_join, *parts)
+
+
+def _expect_graphs(graphs: GraphsTuple) -> None:
+    if not len(graphs.n_node):
+        raise ValueError("graphs: expected at least one graph")
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.

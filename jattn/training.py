@@ -2,10 +2,13 @@
 
 `make_train` gives an `init` and an `epoch` for one seed; jit and vmap over seeds are put around them by the caller:
 
-    train = make_train(network, config, bucket)
+    batches = np.stack([shuffled_batches(seed, epochs, graphs.n_node, batch=32) for seed in seeds])
+    train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
+    split, keys = put(graphs), jnp.stack([jax.random.key(seed) for seed in seeds])
     states = jax.vmap(train.init, in_axes=(0, None))(keys, split)
     epoch = jax.jit(jax.vmap(train.epoch, in_axes=(0, None, 0)), donate_argnums=0)
-    states, results = epoch(states, split, batches)
+    for number in range(epochs):
+        states, (loss, predictions) = epoch(states, split, batches[:, number])
 """
 
 from collections.abc import Callable
@@ -21,6 +24,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from jattn.batching import Batch, Bucket, Split, gather, scatter
 from jattn.losses import Task, attention_loss, task_loss
 from jattn.model import Network, Output
+from jattn.options import expect_one_of
 
 Params = Any
 AnyArray = Array | np.ndarray
@@ -43,6 +47,9 @@ class TrainConfig:
     learning_rate: float = 1e-3
     decay_epochs: tuple[int, ...] = ()
     weight_decay: float = 1e-4
+
+    def __post_init__(self) -> None:
+        expect_one_of("task", self.task, Task)
 
 
 class State(NamedTuple):

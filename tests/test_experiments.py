@@ -1,6 +1,7 @@
 """The experiments as a person runs them: tiny, from the command line to the folder."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
 
     shown = capsys.readouterr()
     assert "2 seeds" in shown.out
-    assert "73 ± 14" in shown.out
+    assert shown.out.splitlines()[2].split() == ["paper", "-", "-", "-", "-"]
     assert "attention: epoch 2 of 2" in shown.err
 
 
@@ -89,7 +90,8 @@ def test_leave_one_out_gives_global_pooling_an_auc(tmp_path):
 
 
 def test_published_files_are_read(shared, tmp_path):
-    colors.main(["supervised", "--data-dir", str(shared / "data"), *TINY, "--out", str(tmp_path / "run")])
+    small = ["--seeds", "1", "--epochs", "1", "--out", str(tmp_path / "run")]
+    colors.main(["supervised", "--data-dir", str(shared / "data"), *small])
     results = json.loads((tmp_path / "run/results.json").read_text())
     assert results["subsets"]["all"]["graphs"] == 7500
 
@@ -107,7 +109,13 @@ def test_published_files_are_read(shared, tmp_path):
         (["--pool-before", "7"], "pool_before: 7 is not allowed"),
         (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
         (["--data-dir", "/nowhere"], "/nowhere"),
-        (["--train-graphs", "-4"], "train"),
+        (["--train-graphs", "-4"], "train_graphs: -4 is not allowed"),
+        (["--test-graphs", "0"], "test_graphs: 0 is not allowed"),
+        (["--threshold", "nan"], "threshold: nan is not allowed"),
+        (["--threshold", "2"], "threshold: 2.0 is not allowed"),
+        (["--learning-rate", "nan"], "learning_rate: nan is not allowed"),
+        (["--filters", "8"], "with one convolution there are no previous features"),
+        (["--data-dir", "x", "--dimension", "9"], "dimension: 9 is of a generated set"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):
@@ -123,6 +131,43 @@ def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
         run(["supervised", "--threshold", "0.01"], tmp_path / "run")
     assert stop.value.code == 2
     assert "threshold: 0.05 there, 0.01 now" in capsys.readouterr().err
+
+
+def test_the_papers_figures_stand_beside_its_own_settings_alone():
+    weak = colors.PRESETS["weak"]
+    assert colors.paper_figures("weak", replace(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
+    assert colors.paper_figures("weak", replace(weak, threshold=0.1)) == {}
+    assert colors.paper_figures("weak", replace(weak, validation=True)) == {}
+
+
+def test_a_run_that_diverges_ends_with_scores_of_nan(tmp_path):
+    results = run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")
+    assert results["subsets"]["all"]["attention_auc"][0]["mean"] is None
+
+
+def test_two_runs_that_start_together_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = {protocol._new_folder("colors") for _ in range(3)}
+    assert len(folders) == 3
+
+
+def test_one_graph_of_each_subset_is_enough(tmp_path):
+    out = tmp_path / "run"
+    colors.main(
+        ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "3", "--test-graphs", "1", "--out", str(out)]
+    )
+    assert (out / "graphs.png").exists()
+
+
+def test_an_interrupted_run_says_so_in_a_line(tmp_path, monkeypatch, capsys):
+    def interrupt(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(protocol, "predict_seeds", interrupt)
+    with pytest.raises(SystemExit) as stop:
+        run(["supervised"], tmp_path / "run")
+    assert stop.value.code == 130
+    assert capsys.readouterr().err.endswith("stopped\n")
 
 
 def test_help_lists_presets_and_settings(capsys):

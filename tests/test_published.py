@@ -72,7 +72,7 @@ def test_missing_weights_are_named(tmp_path):
 def test_a_missing_setting_or_array_is_named(tmp_path):
     (tmp_path / "index.json").write_text(json.dumps({"mine": {"config": {"filters": [8]}}}))
     np.savez(tmp_path / "mine.weights.npz", **{"fc.0.bias": np.zeros(1, np.float32)})
-    with pytest.raises(ValueError, match=r"model 'mine' of .*index\.json: 'filter_scale' is missing"):
+    with pytest.raises(ValueError, match=r"model 'mine': 'filter_scale' is missing"):
         load_published(tmp_path)
 
 
@@ -82,3 +82,17 @@ def test_an_unknown_rule_or_architecture_is_refused():
         network_from_config(config | {"pool": ["attn", "sup", "best", "0.1"], "pool_arch": ["fc", "curr"]}, outputs=1)
     with pytest.raises(ValueError, match="'tree' is not known, expected one of"):
         network_from_config(config | {"pool": ["attn", "sup", "topk", "0.1"], "pool_arch": ["tree", "curr"]}, outputs=1)
+
+
+@pytest.mark.parametrize("index", ["{", "[]", "{}"])
+def test_an_index_that_is_none_is_named(index, tmp_path):
+    (tmp_path / "index.json").write_text(index)
+    with pytest.raises(ValueError, match=r"index\.json: "):
+        load_published(tmp_path)
+
+
+def test_weights_that_are_no_npz_are_named(tmp_path):
+    (tmp_path / "index.json").write_text(json.dumps({"mine": {"config": {}}}))
+    (tmp_path / "mine.weights.npz").write_text("text")
+    with pytest.raises(ValueError, match=r"mine\.weights\.npz: not an npz file"):
+        load_published(tmp_path)

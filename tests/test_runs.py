@@ -77,3 +77,10 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
         write_atomically(path, fail)
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_a_run_removes_the_results_of_the_run_that_it_replaces(tmp_path):
+    open_run(tmp_path, Config()).close()
+    write_json(tmp_path / "results.json", {"a": 1})
+    open_run(tmp_path, Config(out=tmp_path)).close()
+    assert not (tmp_path / "results.json").exists()

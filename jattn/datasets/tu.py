@@ -11,6 +11,7 @@ import operator
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -168,18 +169,25 @@ def _opened(path: Path, name: str | None) -> Iterator[tuple[Location, str]]:
     with contextlib.ExitStack() as stack:
         if not found:
             archive = _only_zip(path, name) if path.is_dir() else path
-            try:
-                found = _data_sets(zipfile.Path(stack.enter_context(zipfile.ZipFile(archive))), name)
-            except zipfile.BadZipFile as error:
-                raise ValueError(
-                    f"{archive} is not a zip file, or not all of one: give the data set's zip or a folder"
-                ) from error
+            stack.enter_context(_named_if_damaged(archive))
+            found = _data_sets(zipfile.Path(stack.enter_context(zipfile.ZipFile(archive))), name)
             if not found:
                 raise FileNotFoundError(f"{archive} has no {name or 'NAME'}_A.txt, at its top or one folder deeper")
         if len(found) > 1:
             listed = ", ".join(str(folder / f"{stem}_A.txt") for folder, stem in found)
             raise ValueError(f"{path} has several data sets ({listed}): give the `name` of one, or a narrower `path`")
         yield found[0]
+
+
+@contextlib.contextmanager
+def _named_if_damaged(archive: Path) -> Iterator[None]:
+    """Names the zip in the errors of opening it and of reading from it."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(
+            f"{archive} is not a zip file, or not all of one, or damaged ({error}): give the data set's zip or a folder"
+        ) from error
 
 
 def _data_sets(root: Location, name: str | None) -> list[tuple[Location, str]]:
