@@ -69,5 +69,7 @@ def present(predictions: Predictions) -> list[Bool[np.ndarray, "seeds nodes"]]:
 
 
 def spread(values: list[float]) -> dict[str, Any]:
-    """{"mean", "std" (ddof 0), "values"} of one number a seed; NaN where any is."""
-    return {"mean": float(np.mean(values)), "std": float(np.std(values)), "values": [float(v) for v in values]}
+    """{"mean", "std" (ddof 0), "values"} of one number a seed; mean and std are NaN unless all are finite."""
+    numbers = np.asarray(values, float)
+    numbers = numbers if np.isfinite(numbers).all() else np.full_like(numbers, np.nan)
+    return {"mean": float(numbers.mean()), "std": float(numbers.std()), "values": [float(v) for v in values]}
