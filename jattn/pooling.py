@@ -22,8 +22,8 @@ class Threshold:
     tau: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.tau <= 1:
-            raise ValueError(f"tau: {self.tau} is not within 0 to 1")
+        if not self.tau <= 1:
+            raise ValueError(f"tau: {self.tau} is not allowed, expected at most 1")
 
     def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
         """Which nodes to keep."""
