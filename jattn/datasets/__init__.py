@@ -5,7 +5,14 @@ float32 where not all are whole numbers.
 """
 
 from jattn.datasets.colors import generate_colors, published_colors
-from jattn.datasets.triangles import published_triangles
+from jattn.datasets.triangles import generate_triangles, published_triangles
 from jattn.datasets.tu import TUData, read_tu
 
-__all__ = ["TUData", "generate_colors", "published_colors", "published_triangles", "read_tu"]
+__all__ = [
+    "TUData",
+    "generate_colors",
+    "generate_triangles",
+    "published_colors",
+    "published_triangles",
+    "read_tu",
+]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from jraph import GraphsTuple
 
+from jattn.datasets.random_graphs import check_sizes, joined, random_pairs, random_subsets
 from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
 
 GREEN = 1  # its feature column, counting from 0
@@ -55,12 +56,10 @@ def generate_colors(
     """
     if dimension < 3:
         raise ValueError(f"dimension={dimension}: expected at least 3 colors")
-    for name, count in (("train", train), ("validation", validation), ("test", test)):
-        if count < 0:
-            raise ValueError(f"{name}={count}: expected a number of graphs, at least 0")
-    for name, (least, most) in (("small_nodes", small_nodes), ("large_nodes", large_nodes)):
-        if not 1 <= least <= most:
-            raise ValueError(f"{name}=({least}, {most}): expected (least, most) nodes of a graph, 1 <= least <= most")
+    check_sizes(
+        {"train": train, "validation": validation, "test": test},
+        {"small_nodes": small_nodes, "large_nodes": large_nodes},
+    )
     plan = {
         "train": (train, small_nodes),
         "validation": (validation, small_nodes),
@@ -126,7 +125,10 @@ def _draw_split(
             stuck = pending[left[size[pending], label[pending]] == 0]
             size[stuck], label[stuck] = _draw_labels(rng, left, size[stuck])
             tries = np.resize(pending, max(len(pending), _RETRIES))
-    return _joined(features, pairs, (least + size).astype(np.int32))
+    n_node = (least + size).astype(np.int32)
+    x = features[np.arange(most) < n_node[:, None]]
+    attention = x[:, GREEN].astype(np.float32)
+    return joined(pairs, n_node, {"features": x, "attention": attention}, label.astype(np.int32))
 
 
 def _distinct(nodes: int, green: int, dimension: int, mixed: bool) -> int:
@@ -155,15 +157,12 @@ def _draw_graphs(
     """Random graphs with the given numbers of nodes and of green ones.
 
     Returns:
-      Features [graphs, most nodes, dimension + 1], 0 beyond a graph's nodes, and edges [graphs, most edges] as rows of
-      `_subsets`: that of nodes i > j is the number i (i - 1) / 2 + j.
+      Features [graphs, most nodes, dimension + 1], 0 beyond a graph's nodes, and `random_pairs` of nodes.
     """
-    candidates = n_node * (n_node - 1) // 2
-    extra = rng.integers(0, n_node)  # floor(N u)
-    pairs = _subsets(rng, candidates, np.minimum(n_node + extra, candidates))
+    pairs = random_pairs(rng, n_node)
     shape = len(n_node), n_node.max()
     is_green = np.zeros((shape[0], shape[1] + 1), bool)  # the last column takes the -1 of padding
-    np.put_along_axis(is_green, _subsets(rng, n_node, green), True, axis=1)
+    np.put_along_axis(is_green, random_subsets(rng, n_node, green), True, axis=1)
     if mixed:
         features = rng.integers(0, 2, (*shape, dimension + 1), np.uint8)
         features[..., GREEN] = 0
@@ -173,17 +172,6 @@ def _draw_graphs(
     features[is_green[:, :-1]] = np.arange(dimension + 1) == GREEN
     features[np.arange(shape[1]) >= n_node[:, None]] = 0
     return features, pairs
-
-
-def _subsets(rng: np.random.Generator, population: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """A uniform subset of 0 to population - 1 in each row, descending, then -1: Floyd's algorithm, all rows at once."""
-    chosen = np.full((size.max(initial=0), len(size)), -1, np.int32)
-    for step in range(len(chosen)):
-        last = population - size + step
-        draw = rng.integers(0, last + 1, dtype=np.int32)
-        taken = (chosen[:step] == draw).any(axis=0)
-        chosen[step] = np.where(step < size, np.where(taken, last, draw), -1)
-    return np.sort(chosen, axis=0)[::-1].T
 
 
 def _fresh(
@@ -199,24 +187,3 @@ def _fresh(
             filled.add(slot)
             fresh.append(i)
     return fresh
-
-
-def _joined(features: np.ndarray, pairs: np.ndarray, n_node: np.ndarray) -> GraphsTuple:
-    """One GraphsTuple from what `_draw_graphs` returns."""
-    real, is_edge = np.arange(features.shape[1]) < n_node[:, None], pairs >= 0
-    n_pair = is_edge.sum(axis=1, dtype=np.int32)
-    pair = pairs[is_edge]
-    i = ((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int32)
-    j = pair - i * (i - 1) // 2
-    first = np.cumsum(n_node, dtype=np.int32) - n_node
-    ends = np.stack([i, j], axis=1) + np.repeat(first, n_pair)[:, None]  # each edge is followed by its reverse
-    x = features[real]
-    return GraphsTuple(
-        nodes={"features": x, "attention": x[:, GREEN].astype(np.float32)},
-        edges=np.ones(2 * len(pair), np.float32),
-        senders=ends.ravel(),
-        receivers=ends[:, ::-1].ravel(),
-        globals={"label": features[..., GREEN].sum(axis=1, dtype=np.int32)},
-        n_node=n_node,
-        n_edge=2 * n_pair,
-    )
