@@ -63,6 +63,8 @@ def run(settings: Settings, name: str, splits: Mapping[str, GraphsTuple], task: 
     write_json(folder / "results.json", results)
     with stages.timed("pictures"):
         figures.training_curves(read_lines(folder / "metrics.jsonl"), folder / "training.png")
+        sizes, named = splits["train"].n_node, {_title(key): of_subset for key, of_subset in scores.items()}
+        figures.accuracy_curves(named, (int(sizes.min()), int(sizes.max())), folder / "accuracy.png")
         if predictions.attention:
             _draw_examples(subsets, graphs, predictions, folder / "graphs.png")
     write_json(folder / "results.json", results)  # again, with the time that pictures took

@@ -1,15 +1,17 @@
-"""Pictures of a run: training curves, and graphs with the attention of their nodes.
+"""Pictures of a run: training curves, test accuracy by size and label, and graphs with the attention of their nodes.
 
 The `*_figure` functions make a matplotlib `Figure`, the others write it to a file; pyplot's global state is left alone.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 from jraph import GraphsTuple
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
@@ -17,21 +19,28 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 from jattn.runs import write_atomically
 
-CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2")  # one a pooling layer
+CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a pooling layer or subset
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
+TRAINED = "0.92"  # the span of sizes trained on
 
 
 def training_curves(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Writes the picture that `training_figure` makes, atomically."""
     _save(training_figure(lines), path)
+
+
+def accuracy_curves(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], path: Path) -> None:
+    """Writes the picture that `accuracy_figure` makes, atomically."""
+    _save(accuracy_figure(subsets, trained), path)
 
 
 def attention_graphs(
@@ -110,6 +119,65 @@ def _draw_curves(axes: Axes, lines: Sequence[Mapping[str, Any]], key: str) -> No
     axes.set_ylabel({"loss": "loss", "accuracy": "accuracy (%)", "attention_auc": "attention AUC (%)"}[key])
     axes.set_xlabel("epoch")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+    _set_style(axes)
+
+
+def accuracy_figure(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int, int]) -> Figure:
+    """Test accuracy against the number of nodes and against the label: mean and standard deviation over seeds.
+
+    Args:
+      subsets: what `evaluation.score` returns, or `results.json` holds, by the names to show; those that lack
+        "by_nodes", as "all" does, are not drawn.
+      trained: least and most nodes of a training graph, shown as a span.
+
+    Returns:
+      The figure. It has no panel of labels where no subset has "by_label".
+    """
+    subsets = {name: subset for name, subset in subsets.items() if "by_nodes" in subset}
+    keys = ["nodes"] + ["label"] * any(subset["by_label"] for subset in subsets.values())
+    figure = Figure(figsize=(0.7 + 3.6 * len(keys), 3.6), dpi=130, layout="constrained")
+    panels = figure.subplots(1, len(keys), sharey=True, squeeze=False)[0]
+    colors = dict(zip(subsets, cycle(CURVES), strict=False))
+    for axes, key in zip(panels, keys, strict=True):
+        for name, subset in subsets.items():
+            _draw_parts(axes, subset[f"by_{key}"], key, colors[name])
+        axes.set_xlabel({"nodes": "number of nodes", "label": "label"}[key])
+        axes.xaxis.set_major_locator(MaxNLocator(12, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+        _set_style(axes)
+    least, most = trained
+    panels[0].axvspan(least - 0.5, most + 0.5, color=TRAINED, linewidth=0, zorder=0)
+    sizes = [*trained, *(n for subset in subsets.values() for part in subset["by_nodes"] for n in part["nodes"])]
+    if max(sizes) >= 10 * min(sizes) > 0:
+        panels[0].set_xscale("log")
+        panels[0].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panels[0].xaxis.set_major_formatter("{x:g}")
+        panels[0].xaxis.set_minor_locator(NullLocator())
+    panels[0].set_ylabel("accuracy (%)")
+    panels[0].set_ylim(-2, 102)  # all of it, so that runs can be compared
+    seeds = max((len(subset["accuracy"]["values"]) for subset in subsets.values()), default=1)
+    handles: list[Artist] = [
+        Line2D([], [], color=color, marker="o", markersize=4, label=name) for name, color in colors.items()
+    ]
+    if seeds > 1:
+        handles.append(Patch(color=CURVES[0], alpha=0.3, linewidth=0, label=f"± std of {seeds} seeds"))
+    handles.append(Patch(color=TRAINED, label=f"trained on {least}" + f"-{most}" * (most > least) + " nodes"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3 * len(keys) - 1, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_parts(axes: Axes, parts: Sequence[Mapping[str, Any]], key: str, color: str) -> None:
+    """Accuracy of one subset by label or size, with a band of one standard deviation within 0 to 100 %."""
+    x = np.array([np.mean(part[key]) for part in parts])  # of a range, its middle
+    accuracy = [part["accuracy"] for part in parts]
+    mean, std = (np.array([spread[of] for spread in accuracy], float) for of in ("mean", "std"))  # None becomes NaN
+    low, high = np.clip(mean - std, 0, 100), np.clip(mean + std, 0, 100)
+    if len(x) == 1:  # too narrow for a band
+        axes.vlines(x, low, high, color=color, alpha=0.4, linewidth=2)
+    axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+    axes.plot(x, mean, color=color, linewidth=1.5, marker="o", markersize=4)
+
+
+def _set_style(axes: Axes) -> None:
     axes.tick_params(which="both", labelsize=8)
     axes.grid(color="0.92", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png")
+RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png", "accuracy.png")
 
 
 class RunError(Exception):

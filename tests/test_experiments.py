@@ -33,7 +33,7 @@ def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
     assert all(len(line["loss"]["values"]) == 2 for line in lines)
     assert "attention_auc" in lines[-1]
     assert read_weights(tmp_path / "run/weights.npz")["pool_1"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
-    for picture in ("training.png", "graphs.png"):
+    for picture in ("training.png", "accuracy.png", "graphs.png"):
         assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
 
     shown = capsys.readouterr()

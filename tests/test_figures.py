@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from jattn.figures import _layout, attention_figure, attention_graphs, training_curves, training_figure
+from jattn.figures import (
+    _layout,
+    accuracy_curves,
+    accuracy_figure,
+    attention_figure,
+    attention_graphs,
+    training_curves,
+    training_figure,
+)
 from jattn.graphs import from_arrays
 
 
@@ -38,6 +46,17 @@ def split(*sizes):
     nodes = int(graphs.n_node.sum())
     prediction = np.arange(len(sizes)) + 0.25
     return graphs, prediction, rng.random(nodes).astype(np.float32), rng.random(nodes) < 0.5
+
+
+def spread(*values):
+    return {"std": None if None in values else float(np.std(values)), **curve(*values)}
+
+
+def scores(sizes, labels=(), values=(50.0, 70.0)):
+    """Of a subset, every part with the same accuracies."""
+    part = {"accuracy": spread(*values), "graphs": 5}
+    by_nodes = [{"nodes": [least, most], **part} for least, most in sizes]
+    return {**part, "by_label": [{"label": label, **part} for label in labels], "by_nodes": by_nodes}
 
 
 def labels(figure):
@@ -82,6 +101,48 @@ def test_one_row_a_stage_and_auc_only_where_it_was_measured(tmp_path):
 def test_odd_training_lines_are_drawn(lines, tmp_path):
     training_curves(lines, tmp_path / "curves.png")
     assert_only_picture(tmp_path / "curves.png")
+
+
+def test_a_curve_for_each_subset_by_size_and_by_label():
+    subsets = {
+        "Orig": scores([(4, 10), (11, 25)], range(11)),
+        "Large": scores([(26, 60), (61, 100), (101, 200)], [1, 3]),
+    }
+    figure = accuracy_figure(subsets | {"All": {"accuracy": spread(1.0, 2.0), "graphs": 9}}, trained=(4, 25))
+    by_nodes, by_label = figure.axes
+    assert [axes.get_xlabel() for axes in figure.axes] == ["number of nodes", "label"]
+    assert [line.get_xdata().tolist() for line in by_nodes.lines] == [[7, 18], [43, 80.5, 150.5]]
+    assert [line.get_xdata().tolist() for line in by_label.lines] == [list(range(11)), [1, 3]]
+    assert by_nodes.lines[0].get_ydata() == pytest.approx(60)
+    assert by_nodes.lines[0].get_color() == by_label.lines[0].get_color() != by_nodes.lines[1].get_color()
+    assert (by_nodes.get_xscale(), by_label.get_xscale()) == ("log", "linear")
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["Orig", "Large", "± std of 2 seeds", "trained on 4-25 nodes"]
+
+
+def test_the_band_is_a_standard_deviation_within_0_to_100():
+    figure = accuracy_figure({"Orig": scores([(4, 10), (11, 25)], values=(80.0, 100.0, 120.0))}, trained=(4, 25))
+    (band,) = figure.axes[0].collections
+    y = band.get_paths()[0].vertices[:, 1]
+    assert (y.min(), y.max()) == pytest.approx((100 - np.std([80, 100, 120]), 100))
+
+
+@pytest.mark.parametrize(
+    ("subsets", "trained"),
+    [
+        ({}, (4, 25)),
+        ({"Orig": scores([], [])}, (4, 25)),
+        ({"Orig": scores([(9, 9)], [3])}, (9, 9)),
+        ({"Orig": scores([(1, 2), (3, 9)], [0, 1], values=(50.0,))}, (1, 1)),
+        ({"Orig": scores([(1, 2), (3, 9)], [0, 1], values=(None, 50.0))}, (1, 9)),
+        ({"Orig": scores([(0, 2), (3, 90)])}, (0, 9)),
+        ({f"Subset {i}": scores([(i + 1, 9), (10, 9000)], range(20)) for i in range(6)}, (4, 25)),
+    ],
+    ids=["none", "no graphs", "one size and label", "one seed", "NaN", "no nodes", "many"],
+)
+def test_odd_accuracies_are_drawn(subsets, trained, tmp_path):
+    accuracy_curves(subsets, trained, tmp_path / "accuracy.png")
+    assert_only_picture(tmp_path / "accuracy.png")
 
 
 def test_a_panel_for_each_graph(tmp_path):
