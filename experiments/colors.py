@@ -9,35 +9,37 @@ with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 
 Knyazev et al. 2019, Tables 1 and 3.
 """
 
-import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments import protocol
-from experiments.settings import Settings, configure_jax, fail, parse
+from jraph import GraphsTuple
+
+from experiments.command import Experiment, GeneratedSettings
 from jattn.datasets.colors import generate_colors, published_colors
 
 
 @dataclass(frozen=True)
-class Colors(Settings):
+class Colors(GeneratedSettings):
     """COLORS, with the settings of all experiments and its own."""
 
     dimension: int = 3
     """Colours of a generated set, at least 3."""
     train_graphs: int = 500
     """Training graphs of a generated set."""
-    test_graphs: int = 2500
+    test_graphs: int = 2_500
     """Graphs of the validation split and of each test subset of a generated set."""
-    data_seed: int = 0
-    """Seed of a generated set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("dimension", 3), ("train_graphs", 1), ("test_graphs", 1), ("data_seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
-            if self.data_dir is not None and getattr(self, name) != getattr(Colors, name):
-                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+        if self.dimension < 3:
+            raise ValueError(f"dimension: {self.dimension} is not allowed, expected at least 3")
+
+    def splits(self) -> dict[str, GraphsTuple]:
+        """The data that these settings ask for."""
+        if self.data_dir is not None:
+            return published_colors(self.data_dir)
+        tests = self.test_graphs
+        return generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed)
 
 
 WEAK = Colors()
@@ -79,32 +81,7 @@ PAPER = {
 }
 
 
-def paper_figures(preset: str, settings: Colors) -> dict[str, str]:
-    """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
-    free = {field: getattr(PRESETS[preset], field) for field in ("out", "data_dir", "seeds", "seed", "data_seed")}
-    return PAPER.get(preset, {}) if replace(settings, **free) == PRESETS[preset] else {}
-
-
-def main(arguments: list[str]) -> None:
-    """Runs the experiment that a command line asks for."""
-    name, settings = parse(PRESETS, "weak", arguments, "python -m experiments.colors", __doc__)
-    try:
-        if settings.data_dir is not None:
-            splits = published_colors(settings.data_dir)
-        else:
-            tests = settings.test_graphs
-            splits = generate_colors(settings.dimension, settings.train_graphs, tests, tests, settings.data_seed)
-    except (ValueError, OSError) as error:
-        fail(str(error))
-    try:
-        results = protocol.run(settings, f"colors-{name}", splits, "regression", outputs=1)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        raise SystemExit(130) from None
-    print(protocol.table(results, paper_figures(name, settings)))
-    print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
-
+EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.splits)
 
 if __name__ == "__main__":
-    configure_jax()
-    main(sys.argv[1:])
+    EXPERIMENT.run()

@@ -67,7 +67,7 @@ def _subsets(data_set: str, columns: int, data_dir: Path) -> dict[str, GraphsTup
 
 def _input_columns(model: PublishedModel) -> int:
     first = model.params["conv_0"]["hidden_layer" if model.network.hidden else "linear"]
-    return first["kernel"].shape[0] // model.network.order
+    return first["kernel"].shape[0]
 
 
 def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:

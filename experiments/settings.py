@@ -11,7 +11,7 @@ import jax
 import tyro
 
 from jattn.attention import Scorer
-from jattn.layers import Aggregation
+from jattn.chebyshev import Aggregation
 from jattn.losses import Task
 from jattn.model import Network, Readout
 from jattn.pooling import AttentionPooling, Threshold, TopK

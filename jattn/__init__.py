@@ -1,31 +1,19 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `check`, `pad`. Batches: `put`, `gather`, `Bucket`, `plan`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `check`, `pad`. Batches: `put`, `pack`, `gather`, `plan`.
 Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train` for one
 seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
 """
 
 from jattn.attention import Scorer, normalize_target
-from jattn.batching import (
-    Batch,
-    Bucket,
-    Split,
-    bucket_of,
-    drop_nodes,
-    gather,
-    pad,
-    plan,
-    put,
-    scatter,
-    shuffled_batches,
-    size_classes,
-)
+from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
 from jattn.graphs import check, from_arrays, from_dense, from_networkx
 from jattn.layers import ChebyGINConv
 from jattn.leave_one_out import LeaveOneOut, leave_one_out
 from jattn.losses import attention_loss, task_loss
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
+from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
 from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
 from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
 from jattn.topology import Blocks, Edges, Topology, blocks, edges
@@ -41,6 +29,7 @@ __all__ = [
     "LeaveOneOut",
     "Network",
     "Output",
+    "Packed",
     "Pooled",
     "Predictions",
     "Scorer",
@@ -55,7 +44,6 @@ __all__ = [
     "attention_auc",
     "attention_loss",
     "blocks",
-    "bucket_of",
     "check",
     "cosine_similarity",
     "drop_nodes",
@@ -69,6 +57,7 @@ __all__ = [
     "make_predict",
     "make_train",
     "normalize_target",
+    "pack",
     "pad",
     "plan",
     "predict_seeds",

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Float
 
-from jattn.layers import Aggregation, ChebyGINConv, Linear, linear_init
+from jattn.chebyshev import Aggregation
+from jattn.layers import ChebyGINConv, Linear, linear_init
 from jattn.options import expect_one_of
 from jattn.topology import SUM_OFFSET, Topology
 

@@ -1,18 +1,22 @@
-"""The ChebyGIN convolution and its linear map."""
+"""The ChebyGIN convolution and the linear maps in it."""
 
-from typing import Literal
+import math
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from flax.linen.initializers import variance_scaling
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from jattn.chebyshev import Aggregation, chebyshev_filter
+from jattn.products import linear_map
 from jattn.topology import Topology
 
-Aggregation = Literal["mean", "sum"]
 
-# Weights of a linear map: uniform(-1/sqrt(in), 1/sqrt(in)), [in, out].
-linear_init = variance_scaling(1 / 3, "fan_in", "uniform")
+def linear_init(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Float[Array, "*in out"]:
+    """Weights of a linear map from uniform(-1/sqrt(in), 1/sqrt(in)), where all axes but the last are inputs."""
+    bound = math.prod(shape[:-1]) ** -0.5
+    return jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
 class Linear(nn.Module):
@@ -29,12 +33,28 @@ class Linear(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "rows in"]) -> Float[Array, "rows out"]:
         """Maps every row."""
-        bound = x.shape[-1] ** -0.5
-        kernel = self.param("kernel", self.kernel_init, (x.shape[-1], self.features))
-        bias = self.param(
-            "bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (self.features,)
-        )
-        return x @ kernel + bias
+        kernel, bias = _weights(self, (x.shape[-1],), self.features, self.kernel_init)
+        return linear_map(x, kernel) + bias
+
+
+class ChebyshevFilter(nn.Module):
+    """A linear map of the Chebyshev terms of features, initialised as `Linear`; its kernel is [in, order, out].
+
+    Attributes:
+      features: output features.
+      order: how many terms, K >= 1.
+      aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree.
+    """
+
+    features: int
+    order: int
+    aggregation: Aggregation
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
+        """Filters features, whose dropped rows have to be 0."""
+        kernel, bias = _weights(self, (x.shape[-1], self.order), self.features, linear_init)
+        return chebyshev_filter(x, kernel, topology, self.aggregation) + bias
 
 
 class ChebyGINConv(nn.Module):
@@ -42,7 +62,7 @@ class ChebyGINConv(nn.Module):
 
     .. math:: Y = f([T_0 X, \dots, T_{K-1} X])
 
-    with the terms of `Topology.chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
+    with the terms of `jattn.chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
     given. Sum aggregation multiplies every term but T_0 X by the node's degree. With `order=1` this is GCN (mean) or
     GIN (sum) over A + I. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
 
@@ -61,19 +81,18 @@ class ChebyGINConv(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
         """The convolved features before the activation; rows of dropped nodes are 0."""
-        terms = topology.chebyshev(x, self.order)
-        if self.aggregation == "sum":
-            terms = _scale_by_degree(terms, topology)
-        y = terms.reshape(len(terms), -1)
-        if self.hidden is not None:
-            y = nn.relu(Linear(self.hidden, name="hidden_layer")(y))
-        return topology.zero_dropped(Linear(self.features, name="linear")(y))
+        if self.hidden is None:
+            y = ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology)
+        else:
+            hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology)
+            y = Linear(self.features, name="linear")(nn.relu(hidden))
+        return topology.zero_dropped(y)
 
 
-def _scale_by_degree(
-    terms: Float[Array, "nodes order features"], topology: Topology
-) -> Float[Array, "nodes order features"]:
-    """Sum aggregation multiplies every term but T_0 by the degree (order 1: its one term, by that of A + I)."""
-    if terms.shape[1] == 1:
-        return terms * (topology.degrees + 1)[:, None, None]
-    return jnp.concatenate([terms[:, :1], terms[:, 1:] * topology.degrees[:, None, None]], axis=1)
+def _weights(
+    module: nn.Module, inputs: tuple[int, ...], features: int, kernel_init: nn.initializers.Initializer
+) -> tuple[Float[Array, "*in out"], Float[Array, "out"]]:
+    bound = math.prod(inputs) ** -0.5
+    kernel = module.param("kernel", kernel_init, (*inputs, features))
+    bias = module.param("bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (features,))
+    return kernel, bias

@@ -40,6 +40,7 @@ def leave_one_out(
     *,
     task: Task = "regression",
     chunk: int | None = None,
+    real: Bool[Array, "graphs"] | None = None,
 ) -> LeaveOneOut:
     r"""Attention of every node by how far its removal moves its graph's prediction.
 
@@ -57,6 +58,7 @@ def leave_one_out(
       largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read.
       task: what `predict` predicts.
       chunk: how many predictions to run together; all where not given. Memory grows with it.
+      real: which graphs are not padding; those that jraph's padding leaves where not given.
 
     Raises:
       ValueError: `chunk` is less than 1, or a graph has more than `largest` nodes.
@@ -65,14 +67,13 @@ def leave_one_out(
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk: {chunk} is not allowed, expected at least 1")
     graph = jax.tree.map(jnp.asarray, graph)
-    real = jraph.get_graph_padding_mask(graph)
+    real = jraph.get_graph_padding_mask(graph) if real is None else real
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
     n_node = jnp.where(real, graph.n_node, 0)
     graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
     place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
     if largest is None:
         largest = max(1, int(n_node.max(initial=0)))
-
     elif not isinstance(n_node, jax.core.Tracer) and int(n_node.max(initial=0)) > largest:
         raise ValueError(f"largest: {largest}, but a graph has {int(n_node.max())} nodes")
     chunk = min(chunk or largest + 1, largest + 1)

@@ -15,18 +15,32 @@ LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
 
 
 def task_loss(
-    prediction: Float[Array, "graphs outputs"], label: Num[Array, "graphs"], real: Bool[Array, "graphs"], task: Task
+    prediction: Float[Array, "graphs outputs"],
+    label: Num[Array, "graphs"],
+    real: Bool[Array, "graphs"],
+    task: Task,
+    count: Num[Array, ""] | None = None,
 ) -> Float[Array, ""]:
-    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none."""
+    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none.
+
+    Args:
+      prediction: outputs.
+      label: what they should be: a number, or a class counted from 0.
+      real: which graphs are not padding.
+      task: what is predicted.
+      count: what the sum is divided by, where these are a part of the graphs to average; their number where not given.
+    """
     prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
     if task == "regression":
         per_graph = (prediction[:, 0] - label) ** 2
     else:
         per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
-    return _mean(per_graph, real)
+    return _mean(per_graph, real, count)
 
 
-def attention_loss(pooled: Pooled, target: Float[Array, "nodes"], topology: Topology) -> Float[Array, ""]:
+def attention_loss(
+    pooled: Pooled, target: Float[Array, "nodes"], topology: Topology, count: Num[Array, ""] | None = None
+) -> Float[Array, ""]:
     r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
 
     .. math:: \frac{1}{G} \sum_g \frac{1}{N_g + 10^{-7}} \sum_{i \in g} a_i (\log a_i - \log(\alpha_i + 10^{-14}))
@@ -38,6 +52,7 @@ def attention_loss(pooled: Pooled, target: Float[Array, "nodes"], topology: Topo
       pooled: what the pooling layer did.
       target: target attention of each node, not necessarily normalised.
       topology: the graphs as the network was given them.
+      count: as for `task_loss`.
     """
     before = topology.keep(pooled.present)
     target = normalize_target(target, before)
@@ -45,8 +60,10 @@ def attention_loss(pooled: Pooled, target: Float[Array, "nodes"], topology: Topo
     log_target = jnp.log(jnp.where(positive, target, 1.0))
     log_alpha = jnp.log(jnp.where(positive, pooled.attention, 1.0) + LOG_OFFSET)
     divergence = before.sum(jnp.where(positive, target * (log_target - log_alpha), 0.0))
-    return _mean(divergence / (before.size + SUM_OFFSET), topology.real)
+    return _mean(divergence / (before.size + SUM_OFFSET), topology.real, count)
 
 
-def _mean(per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"]) -> Float[Array, ""]:
-    return jnp.sum(per_graph, where=real) / jnp.maximum(real.sum(), 1)
+def _mean(
+    per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"], count: Num[Array, ""] | None
+) -> Float[Array, ""]:
+    return jnp.sum(per_graph, where=real) / jnp.maximum(real.sum() if count is None else count, 1)

@@ -7,7 +7,8 @@ from flax import linen as nn
 from jaxtyping import Array, Float
 from jraph import GraphsTuple
 
-from jattn.layers import Aggregation, ChebyGINConv, Linear
+from jattn.chebyshev import Aggregation
+from jattn.layers import ChebyGINConv, Linear
 from jattn.options import expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.topology import Topology, edges

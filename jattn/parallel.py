@@ -1,33 +1,68 @@
-"""Seeds over devices: the one place that knows how many devices there are."""
+"""Seeds over devices, then parts of their work: the one place that knows how many devices there are."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
+Tree = TypeVar("Tree")
 
-def over_seeds(function: Callable[..., Any], seeds: int, in_axes: tuple[int | None, ...], optimize: bool = True) -> Any:
+
+def parts_of(seeds: int) -> int:
+    """Devices that share the work of each seed: those left where seeds are on as many as divide their number."""
+    return len(jax.devices()) // _seed_devices(seeds)
+
+
+def over_devices(
+    function: Callable[..., Any], seeds: int, *specs: tuple[str | None, ...], optimize: bool = True
+) -> Any:
     """Compiles `function`, written for one seed, for many: a vmap on every device that gets a share of them.
 
     Args:
-      function: maps pytrees to a pytree.
-      seeds: how many; the largest number of devices that divides it is used.
-      in_axes: for every argument 0 where it has a leading axis of seeds, None where all seeds share it.
+      function: maps pytrees to a pytree that is the same on all of a seed's devices, as `sum_parts` leaves it.
+      seeds: how many; they go to the largest number of devices that divides it.
+      *specs: for every argument the names of its leading axes: "seeds" for the one of seeds, which `function` does not
+        see, "parts" for one of `parts_of(seeds)`, of which it sees its own as an axis of 1, None for others; () where
+        all devices have all of it.
       optimize: False for what runs once, which compiles in a third of the time.
 
     Returns:
       The compiled function, whose results have a leading axis of seeds.
     """
-    devices = jax.devices()
-    count = max(n for n in range(1, len(devices) + 1) if seeds % n == 0)
-    mesh = Mesh(np.array(devices[:count]), ("seeds",))
+    shape = _seed_devices(seeds), parts_of(seeds)
+    mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
+    axes = tuple(0 if SEEDS in spec else None for spec in specs)
     spread = jax.shard_map(
-        jax.vmap(function, in_axes),
+        jax.vmap(function, axes) if seeds > shape[0] else _alone(function, axes),
         mesh=mesh,
-        in_specs=tuple(PartitionSpec() if axis is None else PartitionSpec("seeds") for axis in in_axes),
-        out_specs=PartitionSpec("seeds"),
-        check_vma=False,  # seeds never talk to each other
+        in_specs=tuple(PartitionSpec(*spec) for spec in specs),
+        out_specs=PartitionSpec(SEEDS),
+        check_vma=False,  # `function` sees to it that a seed's devices agree
     )
     return jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
+
+
+def sum_parts(tree: Tree) -> Tree:
+    """The sum over all parts of arrays of which each part has filled its own rows, zeros elsewhere."""
+    return jax.tree.map(lambda x: jax.lax.psum(x.astype(jnp.float32), PARTS).astype(x.dtype), tree)
+
+
+def _alone(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """What `vmap` does for one seed, without its axis in every product: XLA lays those out less well."""
+
+    def mapped(*arguments: Any) -> Any:
+        own = [
+            argument if axis is None else jax.tree.map(lambda x: x[0], argument)
+            for argument, axis in zip(arguments, axes, strict=True)
+        ]
+        return jax.tree.map(lambda x: x[None], function(*own))
+
+    return mapped
+
+
+def _seed_devices(seeds: int) -> int:
+    return max(n for n in range(1, len(jax.devices()) + 1) if seeds % n == 0)

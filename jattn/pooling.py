@@ -8,7 +8,7 @@ from flax import linen as nn
 from jaxtyping import Array, Bool, Float
 
 from jattn.attention import AttentionScorer, Scorer, normalize_target
-from jattn.layers import Aggregation
+from jattn.chebyshev import Aggregation
 from jattn.options import expect_one_of
 from jattn.topology import Topology
 

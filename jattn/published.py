@@ -133,15 +133,19 @@ def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
         pooling = network.poolings[i] if i < len(network.poolings) else None
         if pooling is not None:
             if pooling.scorer.kind != "truth":
-                params[f"pool_{i}"] = {"scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer)}
+                params[f"pool_{i}"] = {
+                    "scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer, min(network.order, 2))
+                }
             place += 1
-        params[f"conv_{i}"] = _convolution(weights, f"graph_layers.{place}.fc", network.hidden is not None)
+        params[f"conv_{i}"] = _convolution(
+            weights, f"graph_layers.{place}.fc", network.order, network.hidden is not None
+        )
         place += 1
     params["output"] = _linear(weights, "fc.1" if network.dropout else "fc.0")
     return params
 
 
-def _scorer(weights: Arrays, name: str, scorer: Scorer) -> dict[str, Any]:
+def _scorer(weights: Arrays, name: str, scorer: Scorer, order: int) -> dict[str, Any]:
     match scorer.kind:
         case "linear":
             return {"projection": {"kernel": weights[f"{name}.weight"].T}}
@@ -149,13 +153,17 @@ def _scorer(weights: Arrays, name: str, scorer: Scorer) -> dict[str, Any]:
             return {"hidden_layer": _linear(weights, f"{name}.0"), "linear": _linear(weights, f"{name}.2")}
         case _:
             layers = range(scorer.layers)
-            return {f"ChebyGINConv_{j}": _convolution(weights, f"{name}.graph_layers.{j}.fc", False) for j in layers}
+            return {
+                f"ChebyGINConv_{j}": _convolution(weights, f"{name}.graph_layers.{j}.fc", order, False) for j in layers
+            }
 
 
-def _convolution(weights: Arrays, name: str, mlp: bool) -> dict[str, Any]:
-    if mlp:
-        return {"hidden_layer": _linear(weights, f"{name}.0"), "linear": _linear(weights, f"{name}.2")}
-    return {"linear": _linear(weights, f"{name}.0")}
+def _convolution(weights: Arrays, name: str, order: int, mlp: bool) -> dict[str, Any]:
+    """A convolution, whose first map has a column for each feature of T_0 x, then of T_1 x, ..."""
+    first = _linear(weights, f"{name}.0")
+    columns, features = first["kernel"].shape
+    first["kernel"] = first["kernel"].reshape(order, columns // order, features).swapaxes(0, 1)
+    return {"hidden_layer": first, "linear": _linear(weights, f"{name}.2")} if mlp else {"linear": first}
 
 
 def _linear(weights: Arrays, name: str) -> dict[str, np.ndarray]:

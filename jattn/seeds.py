@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from jraph import GraphsTuple
 
-from jattn.batching import Bucket, Split, bucket_of, gather, plan, put, scatter, shuffled_batches, size_classes
+from jattn.batching import Bucket, Split, gather, put, scatter
 from jattn.leave_one_out import LeaveOneOut, leave_one_out
 from jattn.losses import Task
 from jattn.model import Network, Output
-from jattn.parallel import over_seeds
+from jattn.packing import pack, plan, shuffled_batches, size_classes
+from jattn.parallel import PARTS, SEEDS, over_devices, parts_of, sum_parts
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
 
 EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
@@ -72,8 +73,9 @@ def train_seeds(
             f"label: {label.min()} to {label.max()}, but the network has classes 0 to {network.outputs - 1}"
         )
     n_node = np.asarray(graphs.n_node)
-    batches = np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
-    train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
+    orders = np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
+    batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
     split = put(graphs)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
@@ -82,11 +84,12 @@ def train_seeds(
     targets = jnp.asarray(attention)
 
     def epoch(state: State, split: Split, target: Array, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
-        return train.epoch(state, split.with_attention(target), batches)
+        state, (loss, predictions) = train.epoch(state, split.with_attention(target), batches[:, 0])
+        return state, (loss, sum_parts(predictions))
 
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    state = over_seeds(train.init, len(seeds), (0, None), optimize=False)(keys, split)
-    run_epoch = over_seeds(epoch, len(seeds), (0, None, 0, 0))
+    state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
+    run_epoch = over_devices(epoch, len(seeds), (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS))
     ahead = run_epoch(state, split, targets, batches[:, 0])
     for number in range(1, epochs + 1):
         state, (loss, predictions) = ahead
@@ -110,7 +113,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
         jax.device_get(_compiled_predict(network, bucket, seeds)(params, split, batches))
-        for bucket, batches in plan(graphs, EVALUATION_NODES, size_classes(graphs))
+        for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs))
     ]
     return jax.tree.map(_join, *parts)
 
@@ -131,7 +134,7 @@ def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, t
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
     parts = [
         jax.device_get(_compiled_labels(network, bucket, task, seeds)(params, split, batches))
-        for bucket, batches in plan(graphs, LABEL_NODES, size_classes(graphs))
+        for batches, bucket in plan(graphs, LABEL_NODES, parts_of(seeds), size_classes(graphs))
     ]
     return jax.tree.map(_join, *parts)
 
@@ -144,12 +147,21 @@ def _expect_graphs(graphs: GraphsTuple) -> None:
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=64)
 def _compiled_predict(network: Network, bucket: Bucket, seeds: int) -> Callable[..., Predictions]:
-    return over_seeds(make_predict(network, bucket), seeds, (0, None, None))
+    return _over_batches(make_predict(network, bucket), seeds)
 
 
 @functools.lru_cache(maxsize=64)
 def _compiled_labels(network: Network, bucket: Bucket, task: Task, seeds: int) -> Callable[..., LeaveOneOut]:
-    return over_seeds(_make_labels(network, bucket, task), seeds, (0, None, None))
+    return _over_batches(_make_labels(network, bucket, task), seeds)
+
+
+def _over_batches(function: Callable[[Params, Split, Array], Any], seeds: int) -> Callable[..., Any]:
+    """Compiles a function of [steps, entries] batches for [parts, steps, entries], each part on a device of its own."""
+
+    def of_part(params: Params, split: Split, batches: Array) -> Any:
+        return sum_parts(function(params, split, batches[0]))
+
+    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,))
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
@@ -164,7 +176,9 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
                 return cast(Output, output).prediction
 
             chunk = max(1, LEFT_OUT_ROWS // bucket.nodes)
-            result = leave_one_out(predict, batch.graph, bucket.slots, task=task, chunk=chunk)
+            result = leave_one_out(
+                predict, batch.graph, bucket.largest, task=task, chunk=chunk, real=batch.topology.real
+            )
             return batch.graph_ids, batch.node_ids, result
 
         graph_ids, node_ids, result = jax.lax.map(one, batches)

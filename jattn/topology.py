@@ -1,17 +1,18 @@
 """Which nodes share a graph or an edge: the one type that models, losses and pooling are written against.
 
-A topology answers five questions (Chebyshev terms, softmax over a graph, readout of a graph, dropping nodes, from a
-graph's value to its nodes); all else in a graph network is node-wise. It is made from a padded `GraphsTuple`, whose
-node order its rows keep. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5) the normalised adjacency of the
-reduced graph is diag(s) A diag(s), so A itself is never copied. Two storages give the same numbers:
+A topology answers five questions (the product with the normalised adjacency, softmax over a graph, readout of a graph,
+dropping nodes, from a graph's value to its nodes); all else in a graph network is node-wise. It is made from a padded
+`GraphsTuple`, whose rows are its nodes. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5) the normalised
+adjacency of the reduced graph is diag(s) A diag(s), so no row ever moves. Two storages give the same numbers:
 
 - `edges`: neighbourhood sums by gather and segment sum; graphs of bounded degree, of any size.
-- `blocks`: one dense block of A a graph; batched matmuls for small or complete graphs, and for leave-one-out.
+- `blocks`: A as dense blocks on its diagonal, a few small graphs in each; batched matmuls, quickest for graphs of up to
+  a hundred nodes.
 """
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Self
 
 import jax
@@ -20,6 +21,8 @@ import jraph
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
+
+from jattn.products import symmetric_product
 
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
@@ -30,7 +33,7 @@ class Topology(abc.ABC):
     """Nodes grouped into graphs and joined by weighted edges, some of them dropped. Immutable; a pytree.
 
     Attributes:
-      n_node: nodes of each graph, dropped ones included and 0 for padding graphs, [graphs].
+      n_node: nodes of each graph, dropped ones included, [graphs].
       graph_of: the graph that each row belongs to, [nodes].
       real: which graphs are not padding, [graphs].
       kept: which rows are nodes of real graphs and not dropped, [nodes].
@@ -44,33 +47,28 @@ class Topology(abc.ABC):
     degrees: Float[Array, "nodes"]
 
     @abc.abstractmethod
-    def to_slots(self, x: Array) -> Array:
-        """Rows [nodes, ...] to where this storage wants them for neighbourhood sums; rows of padding have to be 0."""
+    def scaled(
+        self, scale: Float[Array, "nodes"]
+    ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
+        """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
 
-    @abc.abstractmethod
-    def to_rows(self, slots: Array) -> Array:
-        """The inverse of `to_slots`."""
-
-    @abc.abstractmethod
-    def multiply(self, slots: Array) -> Array:
-        """A x over all nodes, dropped ones included; `slots` and result are as `to_slots` gives them."""
-
-    @abc.abstractmethod
     def sum(self, x: Float[Array, "nodes *features"]) -> Float[Array, "graphs *features"]:
         """Sum over each graph's rows; dropped rows have to be 0, as `zero_dropped` leaves them."""
+        return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
 
-    @abc.abstractmethod
     def max(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
         """Maximum over each graph's rows of features that are at least 0, dropped rows 0; an empty graph has 0."""
+        largest = jraph.segment_max(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
+        return jnp.where((self.n_node > 0)[:, None], jnp.maximum(largest, 0), 0)
+
+    def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
+        """Mean over each graph's kept nodes; an empty graph has 0."""
+        return self.sum(x) / jnp.maximum(self.size, 1)[:, None]
 
     @property
     def size(self) -> Float[Array, "graphs"]:
         """How many nodes each graph still has."""
         return self.sum(self.kept.astype(jnp.float32))
-
-    def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """Mean over each graph's kept nodes; an empty graph has 0."""
-        return self.sum(x) / jnp.maximum(self.size, 1)[:, None]
 
     def spread(self, per_graph: Array) -> Array:
         """The value of its graph for every row, [graphs, ...] to [nodes, ...]."""
@@ -91,33 +89,20 @@ class Topology(abc.ABC):
     def keep(self, mask: Bool[Array, "nodes"]) -> Self:
         """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
         kept = self.kept & mask
-        ones = kept.astype(jnp.float32)[:, None]
-        degrees = self.to_rows(self.multiply(self.to_slots(ones)))[:, 0]
-        return dataclasses.replace(self, kept=kept, degrees=jnp.where(kept, degrees, 0))
+        ones = kept.astype(jnp.float32)
+        return dataclasses.replace(self, kept=kept, degrees=self.scaled(ones)(ones[:, None])[:, 0])
 
-    def chebyshev(self, x: Float[Array, "nodes features"], order: int) -> Float[Array, "nodes order features"]:
-        r"""The Chebyshev terms T_0 x, ..., T_{order-1} x over the kept nodes; dropped rows of x have to be 0.
+    def normalized(
+        self, self_loops: bool = False
+    ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
+        r"""The map x -> D^{-1/2} A D^{-1/2} x over kept nodes, with the offset 1e-5 inside the root.
 
-        T_0 x = x, T_1 x = L x, T_k x = 2 L T_{k-1} x - T_{k-2} x with L = -D^{-1/2} A D^{-1/2}, which is the rescaled
-        Laplacian of largest eigenvalue 2 (Defferrard et al. 2016, section 2.1). Order 1 is the one term
-        D'^{-1/2} (A + I) D'^{-1/2} x with the degrees D' of A + I (Kipf and Welling 2017, eq. 2).
+        Args:
+          self_loops: take A + I for A, and its degrees, as GCN does (Kipf and Welling 2017, eq. 2).
         """
-        if order == 1:
-            scale = self._inverse_root(self.degrees + 1)
-            scaled = scale * x
-            return (scale * (self._neighbours(scaled) + scaled))[:, None]
-        scale = self.to_slots(self._inverse_root(self.degrees))
-        terms = [self.to_slots(x)]
-        terms.append(-scale * self.multiply(scale * terms[0]))
-        for _ in range(2, order):
-            terms.append(-2 * scale * self.multiply(scale * terms[-1]) - terms[-2])
-        return jnp.stack([x] + [self.to_rows(term) for term in terms[1:]], axis=1)
-
-    def _inverse_root(self, degrees: Float[Array, "nodes"]) -> Float[Array, "nodes 1"]:
-        return jnp.where(self.kept, jax.lax.rsqrt(degrees + DEGREE_OFFSET), 0)[:, None]
-
-    def _neighbours(self, x: Float[Array, "nodes features"]) -> Float[Array, "nodes features"]:
-        return self.to_rows(self.multiply(self.to_slots(x)))
+        scale = jnp.where(self.kept, jax.lax.rsqrt(self.degrees + self_loops + DEGREE_OFFSET), 0)
+        multiply = self.scaled(scale)
+        return (lambda x: multiply(x) + scale[:, None] ** 2 * x) if self_loops else multiply
 
 
 @struct.dataclass
@@ -128,103 +113,83 @@ class Edges(Topology):
     receivers: Int[Array, "edges"]
     weights: Float[Array, "edges"]
 
-    def to_slots(self, x: Array) -> Array:  # noqa: D102
-        return x
+    def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
+        weights = scale[self.receivers] * self.weights * scale[self.senders]
 
-    def to_rows(self, slots: Array) -> Array:  # noqa: D102
-        return slots
+        def multiply(x: Array) -> Array:
+            return jraph.segment_sum(weights[:, None] * x[self.senders], self.receivers, len(self.graph_of))
 
-    def multiply(self, slots: Array) -> Array:  # noqa: D102
-        messages = self.weights[:, None] * slots[self.senders]
-        return jraph.segment_sum(messages, self.receivers, len(self.graph_of))
-
-    def sum(self, x: Array) -> Array:  # noqa: D102
-        return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
-
-    def max(self, x: Array) -> Array:  # noqa: D102
-        largest = jraph.segment_max(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
-        return jnp.where((self.n_node > 0)[:, None], jnp.maximum(largest, 0), 0)
+        return multiply
 
 
 @struct.dataclass
 class Blocks(Topology):
-    """A topology as one dense block of A a graph; node i of graph g has slot (g, i).
+    """A topology as the dense blocks on A's diagonal; rows are parted evenly into blocks, which no edge crosses.
 
     Attributes:
-      adjacency: symmetric, 0 where a graph has no node, [graphs, slots, slots].
-      row_of: the row of each slot, that of a padding node for a hole, [graphs * slots].
-      slot_of: the slot of each row, one of the padding graph for padding, [nodes].
+      adjacency: symmetric, [blocks, block, block] with blocks * block = nodes.
     """
 
-    adjacency: Float[Array, "graphs slots slots"]
-    row_of: Int[Array, "graphs_slots"]
-    slot_of: Int[Array, "nodes"]
+    adjacency: Float[Array, "blocks block block"]
 
-    def to_slots(self, x: Array) -> Array:  # noqa: D102
-        slots = _move(x, self.row_of, self.slot_of)
-        return slots.reshape(self.adjacency.shape[:2] + x.shape[1:])
+    def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
+        by_block = scale.reshape(self.adjacency.shape[:2])
+        adjacency = by_block[:, :, None] * self.adjacency * by_block[:, None]
 
-    def to_rows(self, slots: Array) -> Array:  # noqa: D102
-        return _move(slots.reshape((-1, *slots.shape[2:])), self.slot_of, self.row_of)
+        def multiply(x: Array) -> Array:
+            y = symmetric_product(adjacency, x.reshape(*self.adjacency.shape[:2], x.shape[1]))
+            return y.reshape(x.shape)
 
-    def multiply(self, slots: Array) -> Array:  # noqa: D102
-        return _symmetric_matmul(self.adjacency, slots)
-
-    def sum(self, x: Array) -> Array:  # noqa: D102
-        return self.to_slots(x).sum(1)
-
-    def max(self, x: Array) -> Array:  # noqa: D102
-        return self.to_slots(x).max(1, initial=0)
+        return multiply
 
 
-def edges(graph: GraphsTuple) -> Edges:
-    """The topology of a padded `GraphsTuple` as it stands: edge weights in `graph.edges`, padding as jraph's."""
-    grouping = _grouping(graph)
+def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edges:
+    """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
+
+    Args:
+      graph: the graphs.
+      real: which of them are not padding; those that jraph's padding leaves where not given.
+    """
+    grouping = _grouping(graph, real)
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
     topology = Edges(**grouping, senders=graph.senders, receivers=graph.receivers, weights=weights)
     return topology.keep(topology.kept)
 
 
-def blocks(graph: GraphsTuple, slots: int, adjacency: Float[Array, "graphs slots slots"] | None = None) -> Blocks:
-    """The topology of a padded `GraphsTuple` with one dense block of `slots` x `slots` a graph.
+def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = None) -> Blocks:
+    """The topology of a padded `GraphsTuple` as dense blocks of A.
 
     Args:
-      graph: a padded `GraphsTuple`, edge weights in `graph.edges`.
-      slots: nodes of the largest real graph, or more.
-      adjacency: what the blocks hold, 0 for padding; from the graph's edges where not given.
+      graph: the graphs, edge weights in `graph.edges`. Rows i * block to (i + 1) * block - 1 are those of block i.
+      block: rows of a block; all rows make one block that fits any graphs.
+      real: which graphs are not padding; those that jraph's padding leaves where not given.
 
     Raises:
-      ValueError: a graph has more nodes than `slots`. Inside a compiled function sizes can't be read: there such a
-        graph makes the whole adjacency NaN, and with it every prediction, rather than lose nodes in silence.
+      ValueError: the number of rows is not a multiple of `block`, or an edge leaves its block. Inside a compiled
+        function ends of edges can't be read: there such an edge makes all of A NaN, and with it every prediction,
+        rather than be lost in silence.
     """
-    grouping = _grouping(graph)
-    n_node, graph_of, real = grouping["n_node"], grouping["graph_of"], grouping["real"]
-    rows, graphs = len(graph_of), len(n_node)
-    largest = jnp.max(n_node, initial=0)
-    if not isinstance(largest, jax.core.Tracer) and int(largest) > slots:
-        raise ValueError(f"slots: the largest graph has {int(largest)} nodes, more than the {slots} of a block")
-    start = jnp.cumsum(graph.n_node) - graph.n_node
-    local = jnp.arange(rows) - start[graph_of]
-    slot_of = jnp.where(real[graph_of], graph_of * slots + local, real.sum() * slots)
-    place = jnp.arange(slots)
-    # The last row is padding, and 0, as is every row and slot of the padding graph.
-    row_of = jnp.where(place < n_node[:, None], start[:, None] + place, rows - 1).reshape(-1)
-    if adjacency is None:
-        sender, receiver = jnp.minimum(local[graph.senders], slots - 1), slot_of[graph.receivers]
-        weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
-        empty = jnp.where(largest > slots, jnp.nan, jnp.zeros((graphs * slots, slots)))
-        adjacency = empty.at[receiver, sender].add(weights).reshape(graphs, slots, slots)
-    topology = Blocks(**grouping, adjacency=adjacency, row_of=row_of, slot_of=slot_of)
+    grouping = _grouping(graph, real)
+    rows = len(grouping["graph_of"])
+    if rows % block:
+        raise ValueError(f"block: {rows} rows can't be parted into blocks of {block}")
+    weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
+    crossing = jnp.any((graph.senders // block != graph.receivers // block) & (weights != 0))
+    if not isinstance(crossing, jax.core.Tracer) and crossing:
+        raise ValueError(f"block: an edge leaves its block of {block} rows")
+    empty = jnp.where(crossing, jnp.nan, jnp.zeros((rows, block)))
+    adjacency = empty.at[graph.receivers, graph.senders % block].add(weights).reshape(-1, block, block)
+    topology = Blocks(**grouping, adjacency=adjacency)
     return topology.keep(topology.kept)
 
 
-def _grouping(graph: GraphsTuple) -> dict[str, Array]:
+def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Array]:
     """The fields that all topologies share, degrees not yet counted."""
-    real = jraph.get_graph_padding_mask(graph)
+    real = jraph.get_graph_padding_mask(graph) if real is None else real
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
     graph_of = jnp.repeat(jnp.arange(len(graph.n_node)), graph.n_node, total_repeat_length=rows)
     return {
-        "n_node": jnp.where(real, graph.n_node, 0),
+        "n_node": graph.n_node,
         "graph_of": graph_of,
         "real": real,
         "kept": real[graph_of],
@@ -232,56 +197,5 @@ def _grouping(graph: GraphsTuple) -> dict[str, Array]:
     }
 
 
-@jax.custom_vjp
-def _move(x: Array, source: Array, target: Array) -> Array:
-    """x[source]; `target` is its inverse up to rows that are 0, so the VJP is a gather and no scatter."""
-    return x.at[source].get(mode="promise_in_bounds")
-
-
-def _move_forward(x: Array, source: Array, target: Array) -> tuple[Array, tuple[Array, Array]]:
-    return _move(x, source, target), (source, target)
-
-
-def _move_backward(indices: tuple[Array, Array], cotangent: Array) -> tuple[Array, None, None]:
-    source, target = indices
-    return _move(cotangent, target, source), None, None
-
-
-_move.defvjp(_move_forward, _move_backward)
-
-
-@jax.custom_vjp
-def _symmetric_matmul(adjacency: Array, x: Array) -> Array:
-    """A x for A = A^T, whose VJP is A g: on CPU a third of the time of the transposed product."""
-    return _product(adjacency, x)
-
-
-def _symmetric_matmul_forward(adjacency: Array, x: Array) -> tuple[Array, tuple[Array, Array]]:
-    return _symmetric_matmul(adjacency, x), (adjacency, x)
-
-
-def _symmetric_matmul_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    adjacency, x = saved
-    return jnp.einsum("gif,gjf->gij", cotangent, x), _symmetric_matmul(adjacency, cotangent)
-
-
-_symmetric_matmul.defvjp(_symmetric_matmul_forward, _symmetric_matmul_backward)
-
-
 def _over_features(mask: Array, x: Array) -> Array:
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
-
-
-@jax.custom_batching.custom_vmap
-def _product(adjacency: Array, x: Array) -> Array:
-    """A x; a vmap over x alone copies A: a product with one A would transpose x and the result, which takes longer."""
-    return jnp.einsum("...ij,...jf->...if", adjacency, x)
-
-
-@_product.def_vmap
-def _product_vmap(size: int, batched: Sequence[bool], adjacency: Array, x: Array) -> tuple[Array, bool]:
-    operands = [
-        operand if is_batched else jnp.broadcast_to(operand, (size, *operand.shape))
-        for operand, is_batched in zip((adjacency, x), batched, strict=True)
-    ]
-    return _product(*operands), True

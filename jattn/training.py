@@ -2,13 +2,14 @@
 
 `make_train` gives an `init` and an `epoch` for one seed; jit and vmap over seeds are put around them by the caller:
 
-    batches = np.stack([shuffled_batches(seed, epochs, graphs.n_node, batch=32) for seed in seeds])
-    train = make_train(network, config, bucket_of(graphs, batches), steps_per_epoch=batches.shape[2])
+    orders = np.stack([shuffled_batches(seed, epochs, graphs.n_node, batch=32) for seed in seeds])
+    batches, bucket = pack(graphs, orders)
+    train = make_train(network, config, bucket, steps_per_epoch=batches.shape[2])
     split, keys = put(graphs), jnp.stack([jax.random.key(seed) for seed in seeds])
     states = jax.vmap(train.init, in_axes=(0, None))(keys, split)
     epoch = jax.jit(jax.vmap(train.epoch, in_axes=(0, None, 0)), donate_argnums=0)
     for number in range(epochs):
-        states, (loss, predictions) = epoch(states, split, batches[:, number])
+        states, (loss, predictions) = epoch(states, split, batches[:, number, :, 0])
 """
 
 from collections.abc import Callable
@@ -79,18 +80,26 @@ class Train(NamedTuple):
 
     Attributes:
       init: (key, split) -> State.
-      epoch: (state, split, batches [steps, batch]) -> (state, (mean loss, Predictions as made on the way)).
+      epoch: (state, split, batches [steps, entries]) -> (state, (mean loss, Predictions as made on the way)).
     """
 
     init: Callable[[PRNGKeyArray, Split], State]
-    epoch: Callable[[State, Split, Int[Array, "steps batch"]], tuple[State, tuple[Float[Array, ""], Predictions]]]
+    epoch: Callable[[State, Split, Int[Array, "steps entries"]], tuple[State, tuple[Float[Array, ""], Predictions]]]
 
 
-def make_optimizer(config: TrainConfig, steps_per_epoch: int) -> optax.GradientTransformation:
-    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs."""
+def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
+    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs.
+
+    Args:
+      config: how to train.
+      steps_per_epoch: batches of an epoch.
+      axis: a mapped axis over which gradients are summed first.
+    """
     boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
     schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
+    whole = optax.stateless(lambda gradient, _: jax.lax.psum(gradient, axis)) if axis else optax.identity()
     adam = optax.chain(
+        whole,
         optax.add_decayed_weights(config.weight_decay),
         optax.scale_by_adam(b1=0.5, b2=0.999),
         optax.scale_by_learning_rate(schedule),
@@ -98,46 +107,67 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int) -> optax.GradientT
     return optax.flatten(adam)  # one vector of all weights: a few operations a step in place of a few for each array
 
 
-def make_train(network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int) -> Train:
-    """The functions that train `network` on batches of the size of `bucket`, for one seed."""
-    optimizer = make_optimizer(config, steps_per_epoch)
+def make_train(
+    network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int, axis: str | None = None
+) -> Train:
+    """The functions that train `network` on batches of the size of `bucket`, for one seed.
+
+    Args:
+      network: the architecture.
+      config: how to train it.
+      bucket: holds every batch.
+      steps_per_epoch: batches of an epoch.
+      axis: a mapped axis whose members share every batch: each is given its own graphs, and takes the same step as the
+        others, by the gradient of the mean over all of them. Predictions are those of its own graphs, 0 for others.
+    """
+    optimizer = make_optimizer(config, steps_per_epoch, axis)
+
+    def over_all(x: Any) -> Any:
+        return jax.lax.psum(x, axis) if axis else x
 
     def init(key: PRNGKeyArray, split: Split) -> State:
         init_key, key = jax.random.split(key)
-        batch = gather(split, jnp.full(bucket.graphs - 1, -1), bucket)
+        batch = gather(split, jnp.full(bucket.graphs, -1), bucket)
         params = network.init(init_key, batch.graph, batch.topology)["params"]
         return State(params, optimizer.init(params), key)
 
-    def loss(params: Params, batch: Batch, key: PRNGKeyArray) -> tuple[Array, Output]:
+    def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
-        total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task)
+        total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
         if config.attention_weight:
             target = graph.nodes["attention"]
             for pooled in output.poolings:
-                total += config.attention_weight * attention_loss(pooled, target, topology)
+                total += config.attention_weight * attention_loss(pooled, target, topology, count)
         return total, output
 
-    def step(state: State, split: Split, ids: Array) -> tuple[State, tuple[Array, Batch, Output]]:
+    def step(state: State, split: Split, ids: Array, count: Array) -> tuple[State, tuple[Array, Batch, Output]]:
         batch = gather(split, ids, bucket)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
-        (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, dropout_key)
+        if axis and network.dropout:
+            dropout_key = jax.random.fold_in(dropout_key, jax.lax.axis_index(axis))
+        (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
         updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
         return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
     def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
-        def body(state: State, ids: Array) -> tuple[State, Any]:
-            state, (value, batch, output) = step(state, split, ids)
-            return state, (value * (ids >= 0).sum(), batch.graph_ids, batch.node_ids, output)
+        def body(state: State, step_input: tuple[Array, Array]) -> tuple[State, Any]:
+            ids, count = step_input
+            state, (value, batch, output) = step(state, split, ids, count)
+            return state, (value * count, batch.graph_ids, batch.node_ids, output)
 
-        state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, batches)
-        return state, (values.sum() / (batches >= 0).sum(), in_split_order(split, graph_ids, node_ids, outputs))
+        counts = over_all((batches >= 0).sum(1))
+        state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, (batches, counts))
+        predictions = in_split_order(split, graph_ids, node_ids, outputs)
+        return state, (over_all(values.sum()) / counts.sum(), predictions)
 
     return Train(init, epoch)
 
 
-def make_predict(network: Network, bucket: Bucket) -> Callable[[Params, Split, Int[Array, "steps batch"]], Predictions]:
+def make_predict(
+    network: Network, bucket: Bucket
+) -> Callable[[Params, Split, Int[Array, "steps entries"]], Predictions]:
     """A function that predicts the graphs of some batches; what it says of a split's other graphs is 0."""
 
     def predict(params: Params, split: Split, batches: Array) -> Predictions:

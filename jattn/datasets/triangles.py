@@ -1,4 +1,4 @@
-"""TRIANGLES: count the triangles of a graph; a node's true attention is its share of the triangles it and others are in."""
+"""TRIANGLES: count the triangles of a graph; a node's true attention is its share of the triangles' corners."""
 
 import os
 

@@ -1,0 +1,83 @@
+"""An experiment as a command: its presets and data, from the command line to the table at the end."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jraph import GraphsTuple
+
+from experiments import protocol
+from experiments.settings import Settings, configure_jax, fail, parse
+from jattn.losses import Task
+
+
+@dataclass(frozen=True)
+class GeneratedSettings(Settings):
+    """Settings of an experiment whose data are generated where no published ones are named."""
+
+    train_graphs: int = 30_000
+    """Training graphs of a generated set."""
+    test_graphs: int = 5_000
+    """Graphs of the validation split and of each test subset of a generated set."""
+    data_seed: int = 0
+    """Seed of a generated set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("train_graphs", 1), ("test_graphs", 1), ("data_seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        for name in ("dimension", "train_graphs", "test_graphs", "data_seed"):
+            if self.data_dir is not None and getattr(self, name, None) != getattr(type(self), name, None):
+                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a command needs to know of an experiment.
+
+    Attributes:
+      name: of its module and of its runs' folders.
+      about: the module's docstring, for `--help`.
+      presets: settings by name, the default first.
+      paper: the paper's figures by preset: for each subset, and "auc" and "auc 2" for the poolings, what the table shows.
+      splits: reads or draws the data that settings ask for.
+      task: what is predicted.
+      outputs: outputs a graph.
+    """
+
+    name: str
+    about: str
+    presets: Mapping[str, Any]
+    paper: Mapping[str, Mapping[str, str]]
+    splits: Callable[[Any], Mapping[str, GraphsTuple]]
+    task: Task = "regression"
+    outputs: int = 1
+
+    def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
+        """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
+        asked = self.presets[preset]
+        free = {field: getattr(asked, field) for field in ("out", "data_dir", "seeds", "seed", "data_seed")}
+        return self.paper.get(preset, {}) if replace(settings, **free) == asked else {}
+
+    def main(self, arguments: Sequence[str]) -> None:
+        """Runs the experiment that a command line asks for."""
+        program = f"python -m experiments.{self.name}"
+        preset, settings = parse(self.presets, next(iter(self.presets)), arguments, program, self.about)
+        try:
+            splits = self.splits(settings)
+        except (ValueError, OSError) as error:
+            fail(str(error))
+        try:
+            results = protocol.run(settings, f"{self.name}-{preset}", splits, self.task, self.outputs)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            raise SystemExit(130) from None
+        print(protocol.table(results, self.paper_figures(preset, settings)))
+        print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
+
+    def run(self) -> None:
+        """Runs the experiment that this program's own command line asks for."""
+        configure_jax()
+        self.main(sys.argv[1:])
