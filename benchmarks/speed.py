@@ -1,43 +1,93 @@
-"""How fast training and leave-one-out are, as ratios to what the machine's matrix products allow.
+"""How fast training, leave-one-out and evaluation are, as ratios to what the machine's matrix products allow.
 
-    python -m benchmarks.speed
+    python -m benchmarks.speed            all of it, two minutes on 2 CPU cores
+    python -m benchmarks.speed triangles  one task
 
 The floor of a training step is 3 x the forward FLOPs over real nodes and edges (no padding), at the rate of a large
 float32 matrix product measured in the same run on the same cores. Ratios carry over between machines, times do not.
 """
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 from jraph import GraphsTuple
 
-from experiments.colors import SUPERVISED
-from experiments.settings import configure_jax
-from jattn import Network, leave_one_out_seeds, train_seeds
-from jattn.datasets.colors import generate_colors
+from experiments import colors, triangles
+from experiments.settings import Settings, configure_jax
+from jattn import Network, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
+from jattn.attention import Scorer
+from jattn.datasets import generate_colors, generate_triangles
+from jattn.evaluation import join
+from jattn.seeds import EVALUATION_NODES
 
 MATRIX = 2048
+BATCH = 32
 EPOCHS = 24
 
+Task = Literal["colors", "triangles"]
 
-def main() -> None:
-    """Prints the benchmark."""
+
+def main(task: Annotated[Task | None, tyro.conf.Positional] = None) -> None:
+    """Prints the benchmark of one task, or of all.
+
+    Args:
+      task: Which.
+    """
     configure_jax()
-    graphs = generate_colors()["train"]
-    network = SUPERVISED.network(outputs=1)
     rate = matmul_rate()
     print(f"matrix product {MATRIX} x {MATRIX}: {rate / 1e9:.0f} GFLOP/s on {jax.device_count()} devices")
-    flops = step_flops(network, graphs)
+    if task in (None, "colors"):
+        training("COLORS", colors.SUPERVISED, generate_colors()["train"], (1, 10), rate)
+        leave_one_out(colors.SUPERVISED, generate_colors()["train"], (1, 10))
+    if task in (None, "triangles"):
+        splits = generate_triangles()
+        few = generate_triangles(train=3_200, validation=0, test=0)["train"]
+        training("TRIANGLES", triangles.SUPERVISED, few, (1,), rate)
+        leave_one_out(triangles.SUPERVISED, splits["train"], (1,))
+        evaluation(triangles.SUPERVISED, join({name: splits[name] for name in ("orig", "large")}))
+
+
+def training(name: str, settings: Settings, graphs: GraphsTuple, seeds: Sequence[int], rate: float) -> None:
+    """Prints the time of a training step beside its floor."""
+    network = settings.network(outputs=1)
+    flops = 3 * forward_flops(network, graphs)
     floor = flops / rate * 1e3
-    print(f"COLORS, supervised: {flops / 1e6:.1f} MFLOP a training step of 32 graphs, floor {floor:.3f} ms")
-    for seeds in (1, 10):
-        step = training_step(network, graphs, seeds)
-        print(f"  {seeds:>2} seeds: {step:.3f} ms a step and seed, {step / floor:.1f} x the floor")
-    for seeds in (1, 10):
-        print(f"  {seeds:>2} seeds: leave-one-out {leave_one_out_time(graphs, seeds):.3f} ms a graph and seed")
+    print(f"{name}, supervised: {flops / 1e6:.1f} MFLOP a training step of {BATCH} graphs, floor {floor:.3f} ms")
+    steps = -(-len(graphs.n_node) // BATCH)
+    for count in seeds:
+        epochs = train_seeds(network, settings.training("regression"), graphs, range(count), EPOCHS)
+        jax.block_until_ready(next(epochs).loss)
+        step = best(lambda: next(epochs).loss, EPOCHS - 1) / count / steps * 1e3  # noqa: B023 (called at once)
+        print(f"  {count:>2} seeds: {step:.3f} ms a step and seed, {step / floor:.1f} x the floor")
+
+
+def leave_one_out(settings: Settings, graphs: GraphsTuple, seeds: Sequence[int]) -> None:
+    """Prints the time of leave-one-out labels of all graphs."""
+    twin = settings.twin(outputs=1)
+    for count in seeds:
+        state = next(train_seeds(twin, settings.twin_training("regression"), graphs, range(count), 1)).state
+        seconds = best(lambda: leave_one_out_seeds(twin, state.params, graphs, "regression").moved, 3)  # noqa: B023
+        each = seconds / count / len(graphs.n_node) * 1e3
+        print(f"  {count:>2} seeds: leave-one-out {each:.3f} ms a graph and seed, {seconds:.1f} s in all")
+
+
+def evaluation(settings: Settings, graphs: GraphsTuple) -> None:
+    """Prints the time of predicting test graphs, and how full the buckets of the classes of size are."""
+    network = settings.network(outputs=1)
+    state = next(train_seeds(network, settings.training("regression"), graphs, [0], 1)).state
+    seconds = best(lambda: predict_seeds(network, state.params, graphs).prediction, 5)
+    print(f"  evaluation of {len(graphs.n_node)} graphs: {seconds:.2f} s")
+    n_node = np.asarray(graphs.n_node)
+    for ids, bucket in plan(graphs, EVALUATION_NODES, sizes=size_classes(graphs)):
+        sizes = n_node[ids[ids >= 0]]
+        wasted = 100 * (1 - sizes.sum() / (ids.shape[0] * ids.shape[1] * bucket.nodes))
+        print(f"    {len(sizes)} graphs of {sizes.min()}-{sizes.max()} nodes: {wasted:.0f} % of their rows are padding")
 
 
 def matmul_rate() -> float:
@@ -47,33 +97,34 @@ def matmul_rate() -> float:
     return 2 * MATRIX**3 / best(lambda: product(x, x), 20)
 
 
-def step_flops(network: Network, graphs: GraphsTuple, batch: int = 32) -> float:
-    """FLOPs of a training step on average: 3 x those of the forward pass, of which matrix products count."""
-    nodes = float(np.mean(graphs.n_node)) * batch
-    edges = float(np.mean(graphs.n_edge)) * batch
-    features, total = graphs.nodes["features"].shape[1], 0.0
-    for filters in network.filters:
-        sums = max(network.order - 1, 1) * edges * features
-        maps = nodes * network.order * features * (network.hidden or filters)
-        total += 2 * (sums + maps + (nodes * network.hidden * filters if network.hidden else 0))
-        features = filters
-    return 3 * total
+def forward_flops(network: Network, graphs: GraphsTuple) -> float:
+    """FLOPs of a batch's forward pass on average, of which matrix products count; no node counts as dropped."""
+    nodes, edges = (float(np.mean(n)) * BATCH for n in (graphs.n_node, graphs.n_edge))
 
+    def convolution(inputs: int, outputs: int, order: int, hidden: int | None) -> float:
+        maps = order * inputs * (hidden or outputs) + (hidden * outputs if hidden else 0)
+        return 2 * (max(order - 1, 1) * edges * inputs + nodes * maps)
 
-def training_step(network: Network, graphs: GraphsTuple, seeds: int) -> float:
-    """Milliseconds of a training step and seed; the best epoch."""
-    training = train_seeds(network, SUPERVISED.training("regression"), graphs, range(seeds), EPOCHS)
-    jax.block_until_ready(next(training))
-    seconds = best(lambda: next(training), EPOCHS - 1)
-    return seconds / seeds / -(-len(graphs.n_node) // 32) * 1e3
+    def scorer(config: Scorer, inputs: int) -> float:
+        match config.kind:
+            case "network":
+                widths = [inputs] + [config.filters] * (config.layers - 1) + [1]
+                order = min(network.order, 2)
+                return sum(convolution(i, o, order, None) for i, o in itertools.pairwise(widths))
+            case "mlp":
+                return 2 * nodes * (inputs + 1) * config.hidden
+            case _:
+                return 2 * nodes * inputs
 
-
-def leave_one_out_time(graphs: GraphsTuple, seeds: int) -> float:
-    """Milliseconds of leave-one-out a graph and seed."""
-    twin = SUPERVISED.twin(outputs=1)
-    state = next(train_seeds(twin, SUPERVISED.twin_training("regression"), graphs, range(seeds), 1)).state
-    seconds = best(lambda: leave_one_out_seeds(twin, state.params, graphs, "regression"), 3)
-    return seconds / seeds / len(graphs.n_node) * 1e3
+    total, previous = 0.0, 0
+    features = int(graphs.nodes["features"].shape[1])
+    for i, filters in enumerate(network.filters):
+        pooling = network.poolings[i] if i < len(network.poolings) else None
+        if pooling is not None:
+            total += scorer(pooling.scorer, features if pooling.reads == "current" else previous)
+        total += convolution(features, filters, network.order, network.hidden)
+        previous, features = features, filters
+    return total
 
 
 def best(function: Callable[[], object], repetitions: int) -> float:
@@ -87,4 +138,4 @@ def best(function: Callable[[], object], repetitions: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, prog="python -m benchmarks.speed", description=__doc__)

@@ -41,7 +41,7 @@ class Experiment:
       name: of its module and of its runs' folders.
       about: the module's docstring, for `--help`.
       presets: settings by name, the default first.
-      paper: the paper's figures by preset: for each subset, and "auc" and "auc 2" for the poolings, what the table shows.
+      paper: the paper's figures by preset: what the table shows for each subset, and as "auc" for the first pooling.
       splits: reads or draws the data that settings ask for.
       task: what is predicted.
       outputs: outputs a graph.

@@ -103,7 +103,9 @@ def pack(graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts:
 def plan(
     graphs: GraphsTuple, nodes: int, parts: int = 1, sizes: tuple[int, ...] = ()
 ) -> Iterator[tuple[Int[np.ndarray, "parts steps entries"], Bucket]]:
-    """Batches that cover a split once, in order of size, a bucket for each class of size.
+    """Batches that cover a split once, a bucket for each class of size.
+
+    Within a class the order is random: small graphs fill the rows that large ones leave of a block.
 
     Args:
       graphs: the host-side split.
@@ -121,7 +123,7 @@ def plan(
             continue
         steps: list[list[int]] = [[]]
         total = 0
-        for i in ids.tolist():
+        for i in np.random.default_rng(0).permutation(ids).tolist():
             if steps[-1] and total + n_node[i] > nodes:
                 steps.append([])
                 total = 0

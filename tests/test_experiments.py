@@ -13,7 +13,7 @@ TINY = ["--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--train-graphs",
 
 
 def run(arguments: list[str], out) -> dict:
-    colors.main([*arguments, *TINY, "--out", str(out)])
+    colors.EXPERIMENT.main([*arguments, *TINY, "--out", str(out)])
     return json.loads((out / "results.json").read_text())
 
 
@@ -91,7 +91,7 @@ def test_leave_one_out_gives_global_pooling_an_auc(tmp_path):
 
 def test_published_files_are_read(shared, tmp_path):
     small = ["--seeds", "1", "--epochs", "1", "--out", str(tmp_path / "run")]
-    colors.main(["supervised", "--data-dir", str(shared / "data"), *small])
+    colors.EXPERIMENT.main(["supervised", "--data-dir", str(shared / "data"), *small])
     results = json.loads((tmp_path / "run/results.json").read_text())
     assert results["subsets"]["all"]["graphs"] == 7500
 
@@ -120,7 +120,7 @@ def test_published_files_are_read(shared, tmp_path):
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
-        colors.main([*arguments, "--out", str(tmp_path / "run")])
+        colors.EXPERIMENT.main([*arguments, "--out", str(tmp_path / "run")])
     assert stop.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())  # however lines are broken
 
@@ -135,9 +135,9 @@ def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     weak = colors.PRESETS["weak"]
-    assert colors.paper_figures("weak", replace(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
-    assert colors.paper_figures("weak", replace(weak, threshold=0.1)) == {}
-    assert colors.paper_figures("weak", replace(weak, validation=True)) == {}
+    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
+    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, threshold=0.1)) == {}
+    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, validation=True)) == {}
 
 
 def test_a_run_that_diverges_ends_with_scores_of_nan(tmp_path):
@@ -153,7 +153,7 @@ def test_two_runs_that_start_together_have_folders_of_their_own(tmp_path, monkey
 
 def test_one_graph_of_each_subset_is_enough(tmp_path):
     out = tmp_path / "run"
-    colors.main(
+    colors.EXPERIMENT.main(
         ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "3", "--test-graphs", "1", "--out", str(out)]
     )
     assert (out / "graphs.png").exists()
@@ -172,7 +172,7 @@ def test_an_interrupted_run_says_so_in_a_line(tmp_path, monkeypatch, capsys):
 
 def test_help_lists_presets_and_settings(capsys):
     with pytest.raises(SystemExit) as stop:
-        colors.main(["--help"])
+        colors.EXPERIMENT.main(["--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
     for word in ("supervised-gin-topk", "--twin-epochs", "Attention at or under which a node is dropped"):

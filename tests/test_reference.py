@@ -20,8 +20,8 @@ from jattn.training import TrainConfig, make_optimizer
 
 FOLDER = Path(__file__).parent / "reference"
 INDEX = json.loads((FOLDER / "index.json").read_text())
-TOPOLOGIES = {"edges": edges, "blocks": lambda graph: blocks(graph, 9)}
-NODES, GRAPHS = 34, 6
+TOPOLOGIES = {"edges": edges, "blocks": lambda graph: blocks(graph, ROWS)}
+NODES, GRAPHS, ROWS = 34, 6, 40
 
 
 def assert_close(actual, expected, tolerance=1e-5):
@@ -67,7 +67,7 @@ class Case:
             n_node=n_node,
             n_edge=n_edge,
         )
-        return jax.tree.map(jnp.asarray, jraph.pad_with_graphs(graph, n_node=40, n_edge=104, n_graph=8))
+        return jax.tree.map(jnp.asarray, jraph.pad_with_graphs(graph, n_node=ROWS, n_edge=104, n_graph=8))
 
 
 def is_last_bias_of_scorer(path):

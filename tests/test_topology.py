@@ -4,14 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from graph_strategies import BUCKET, LARGEST, USUAL, make_graph, pad, rows
+from graph_strategies import BUCKET, USUAL, make_graph, pad, rows
 
+from jattn.chebyshev import chebyshev_filter, chebyshev_terms
 from jattn.graphs import from_dense
 from jattn.layers import ChebyGINConv
 from jattn.pooling import Threshold, TopK
 from jattn.topology import blocks, edges
 
-STORAGES = {"edges": edges, "blocks": lambda graph: blocks(graph, LARGEST)}
+STORAGES = {"edges": edges, "blocks": lambda graph: blocks(graph, len(graph.nodes["features"]))}
 each_storage = pytest.mark.parametrize("storage", STORAGES)
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], float)
@@ -42,7 +43,8 @@ def expected_terms(adjacency, x, order):
 @pytest.mark.parametrize("name", ADJACENCIES)
 def test_chebyshev_terms_are_those_of_the_dense_formula(name, order, storage):
     graph = pad([USUAL, from_dense(X, ADJACENCIES[name])])
-    terms = STORAGES[storage](graph).chebyshev(jnp.pad(jnp.asarray(X), ((6, BUCKET.nodes - 9), (0, 0))), order)
+    x = jnp.pad(jnp.asarray(X), ((6, BUCKET.nodes - 9), (0, 0)))
+    terms = jnp.stack(chebyshev_terms(x, STORAGES[storage](graph), order), 1)
     expected = np.stack(expected_terms(ADJACENCIES[name], X, order), 1)
     assert terms.shape == (BUCKET.nodes, order, 3)
     np.testing.assert_allclose(terms[6:9], expected, rtol=1e-5, atol=1e-5)
@@ -56,7 +58,7 @@ def test_chebyshev_terms_after_a_drop_are_those_of_the_smaller_matrix(order, sto
     graph = pad([from_dense(X, adjacency)])
     x = jnp.pad(jnp.asarray(X), ((0, BUCKET.nodes - 3), (0, 0)))
     topology = STORAGES[storage](graph).keep(rows([], kept))
-    terms = topology.chebyshev(topology.zero_dropped(x), order)
+    terms = jnp.stack(chebyshev_terms(topology.zero_dropped(x), topology, order), 1)
     expected = np.stack(expected_terms(adjacency[:2, :2], X[:2], order), 1)
     np.testing.assert_allclose(terms[:2], expected, rtol=1e-5, atol=1e-5)
     assert not terms[2:].any()
@@ -64,7 +66,7 @@ def test_chebyshev_terms_after_a_drop_are_those_of_the_smaller_matrix(order, sto
 
 def test_the_terms_of_a_path_of_three_are_the_ones_computed_by_hand():
     graph = pad([from_dense([[1.0], [0.0], [0.0]], PATH)])
-    terms = edges(graph).chebyshev(graph.nodes["features"], 4)[:3, :, 0]
+    terms = jnp.stack(chebyshev_terms(graph.nodes["features"], edges(graph), 4), 1)[:3, :, 0]
     half = 1 / np.sqrt(2)
     by_hand = [[1, 0, 0], [0, -half, 0], [0, 0, 1], [0, -half, 0]]  # T_0 ... T_3 of L with -1 / sqrt(2) along the path
     np.testing.assert_allclose(terms.T, by_hand, atol=1e-4)
@@ -92,7 +94,7 @@ def test_sum_aggregation_multiplies_every_term_but_the_features_by_the_degree(na
     degrees = adjacency.sum(1)[:, None]
     terms = [(degrees + 1) * terms[0]] if order == 1 else [terms[0]] + [degrees * term for term in terms[1:]]
     linear = variables["params"]["linear"]
-    expected = np.concatenate(terms, 1) @ linear["kernel"] + linear["bias"]
+    expected = sum(terms[k] @ linear["kernel"][:, k] for k in range(order)) + linear["bias"]
     actual = convolution.apply(variables, graph.nodes["features"], topology)
     np.testing.assert_allclose(actual[:3], expected, rtol=1e-4, atol=1e-5)
     assert not actual[3:].any()
@@ -110,21 +112,48 @@ def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
     assert topology.spread(jnp.arange(6.0))[:5].tolist() == [0, 0, 2, 2, 2]
 
 
-def test_blocks_refuse_a_graph_larger_than_their_slots():
-    with pytest.raises(ValueError, match=r"slots: the largest graph has 6 nodes, more than the 5 of a block"):
+@each_storage
+@pytest.mark.parametrize("aggregation", ["mean", "sum"])
+@pytest.mark.parametrize("features", [2, 3, 5], ids=["narrower", "as wide", "wider"])
+@pytest.mark.parametrize("order", range(1, 8))
+def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, aggregation, storage):
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
+    rng = np.random.default_rng(order)
+    x = topology.zero_dropped(jnp.asarray(rng.normal(size=(BUCKET.nodes, 3)), jnp.float32))
+    kernel = jnp.asarray(rng.normal(size=(3, order, features)), jnp.float32)
+    cotangent = jnp.asarray(rng.normal(size=(BUCKET.nodes, features)), jnp.float32)
+
+    def plain(x, kernel):
+        return sum(
+            term @ kernel[:, k] for k, term in enumerate(chebyshev_terms(x, topology, order, aggregation))
+        )
+
+    expected, expected_vjp = jax.vjp(plain, x, kernel)
+    actual, vjp = jax.vjp(lambda x, kernel: chebyshev_filter(x, kernel, topology, aggregation), x, kernel)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
+    for a, b in zip(vjp(cotangent), expected_vjp(cotangent), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-4)
+
+
+def test_blocks_refuse_rows_that_they_do_not_part():
+    with pytest.raises(ValueError, match=r"block: 32 rows can't be parted into blocks of 5"):
         blocks(pad([USUAL]), 5)
 
 
-def test_blocks_too_small_inside_jit_give_nan_rather_than_lose_nodes():
-    terms = jax.jit(lambda graph, x: blocks(graph, 5).chebyshev(x, 2))(pad([USUAL]), jnp.ones((BUCKET.nodes, 1)))
-    assert np.isnan(terms[:5, 1]).all()
-    fits = jax.jit(lambda graph, x: blocks(graph, 6).chebyshev(x, 2))(pad([USUAL]), jnp.ones((BUCKET.nodes, 1)))
-    assert np.isfinite(fits).all()
+CROSSING = pad([make_graph(3, 1, 0), make_graph(6, 1, 0)])  # rows 3 to 8 are one graph
 
 
-def test_blocks_take_no_heed_of_how_much_padding_there_is():
-    graph = pad([make_graph(1, 0, 0)])  # 31 rows of padding
-    assert blocks(graph, 1).kept.sum() == 1
+def test_blocks_refuse_an_edge_between_two_of_them():
+    with pytest.raises(ValueError, match=r"block: an edge leaves its block of 4 rows"):
+        blocks(CROSSING, 4)
+
+
+def test_blocks_too_small_inside_jit_give_nan_rather_than_lose_edges():
+    def degrees(block):
+        return jax.jit(lambda graph: blocks(graph, block).degrees)(CROSSING)
+
+    assert np.isnan(degrees(4)[:9]).all()
+    np.testing.assert_allclose(degrees(16), edges(CROSSING).degrees, rtol=1e-6)
 
 
 def topology_of(*sizes, storage="edges"):

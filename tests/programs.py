@@ -1,0 +1,149 @@
+"""The networks of property tests, compiled once each: on padded batches, and on batches packed into several blocks."""
+
+import functools
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import pytest
+from compilation import jit
+from graph_strategies import LARGEST, USUAL, node_count, pad, split_nodes
+from hypothesis import settings
+
+from jattn import packing
+from jattn.attention import Scorer
+from jattn.batching import Bucket, gather, put, scatter
+from jattn.losses import attention_loss, task_loss
+from jattn.model import Network
+from jattn.pooling import AttentionPooling, Threshold, TopK
+from jattn.topology import blocks, edges
+
+BY_NETWORK = AttentionPooling(TopK(0.6), Scorer("network", filters=5), "current")
+NETWORKS = {
+    "gcn": Network((5, 4), order=1, readout="max", outputs=3),
+    "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="sum", outputs=3),
+    "chebynet": Network(
+        (5, 4),
+        order=3,
+        readout="max",
+        outputs=3,
+        poolings=(None, AttentionPooling(Threshold(0.15), Scorer("mlp", hidden=6), "previous")),
+    ),
+    "chebygin": Network(
+        (5, 4, 4), order=4, aggregation="sum", hidden=6, outputs=3, poolings=(None, BY_NETWORK, BY_NETWORK)
+    ),
+    "truth": Network(
+        (5, 4), readout="mean", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("truth")))
+    ),
+    "nothing kept": Network(
+        (5, 4), readout="max", outputs=3, poolings=(AttentionPooling(Threshold(1.0), Scorer("linear")),)
+    ),
+}
+POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "truth"]
+STORAGES = {
+    "edges": edges,
+    "blocks": lambda graph: blocks(graph, len(graph.nodes["features"])),
+}  # one block of all rows
+SMALL_BLOCK = 8  # rows
+PACKED_BUCKET = Bucket(nodes=32, edges=152, graphs=8, largest=LARGEST, block=SMALL_BLOCK)  # a block for every graph
+
+fast = settings(max_examples=25, deadline=None, derandomize=True)
+each_network = pytest.mark.parametrize("name", POOLING_OR_NOT)
+each_storage = pytest.mark.parametrize("storage", STORAGES)
+
+
+@functools.cache
+def params_of(name):
+    graph = pad([USUAL])
+    return jax.jit(lambda: NETWORKS[name].init(jax.random.key(1), graph)["params"])()
+
+
+def total_loss(params, network, graph, topology):
+    output = network.apply({"params": params}, graph, topology)
+    loss = task_loss(output.prediction, graph.globals["label"], topology.real, "classification")
+    terms = [attention_loss(pooled, graph.nodes["attention"], topology) for pooled in output.poolings]
+    return loss + sum(terms), output
+
+
+@functools.cache
+def program(name, storage):
+    """(graph, rows to keep) -> (loss, output), gradient; compiled once a bucket."""
+
+    @jit
+    def run(params, graph, kept):
+        topology = STORAGES[storage](graph).keep(kept)
+        return jax.value_and_grad(total_loss, has_aux=True)(params, NETWORKS[name], graph, topology)
+
+    def on_rows(graph, kept=None):
+        kept = jnp.ones(len(graph.nodes["attention"]), bool) if kept is None else kept
+        return jax.tree.map(np.asarray, run(params_of(name), graph, kept))
+
+    return on_rows
+
+
+def pack_small(graph_list):
+    """The graphs as a split of fixed size, and their ids in blocks of at most 8 rows, for `PACKED_BUCKET`."""
+    with mock.patch.object(packing, "BLOCK_LIMIT", SMALL_BLOCK):
+        ids, _ = packing.pack(jraph.batch_np(graph_list), np.arange(len(graph_list)))
+    return put(pad(graph_list)), np.pad(ids[0], (0, PACKED_BUCKET.graphs - ids.shape[1]), constant_values=-1)
+
+
+def gather_small(split, ids, storage):
+    """The batch that `pack_small` lays out, with the topology asked for, for use inside jit."""
+    batch = gather(split, ids, PACKED_BUCKET)
+    return batch if storage == "blocks" else batch._replace(topology=edges(batch.graph, batch.topology.real))
+
+
+@functools.cache
+def packed_program(name, storage):
+    """(graph list, nodes to keep) -> as `program`, in the order of the list, but computed in several blocks of rows."""
+
+    @jit
+    def run(params, split, ids, kept):
+        batch = gather_small(split, ids, storage)
+        topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
+        (loss, output), gradient = jax.value_and_grad(total_loss, has_aux=True)(
+            params, NETWORKS[name], batch.graph, topology
+        )
+        in_order = output._replace(
+            prediction=scatter(len(split.node_start), batch.graph_ids, output.prediction),
+            poolings=jax.tree.map(lambda x: scatter(len(kept), batch.node_ids, x), output.poolings),
+        )
+        return (loss, in_order), gradient
+
+    def on_graphs(graph_list, kept):
+        return jax.tree.map(np.asarray, run(params_of(name), *pack_small(graph_list), kept))
+
+    return on_graphs
+
+
+def assert_close(actual, expected, tolerance=2e-5):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    if expected.size:
+        assert np.abs(actual - expected).max() <= tolerance * max(1, np.abs(expected).max())
+
+
+def assert_same_result(actual, expected, graphs):
+    """Loss, predictions of the real graphs and gradient of two runs of `program`."""
+    ((loss, output), gradient), ((expected_loss, expected_output), expected_gradient) = actual, expected
+    assert_close(output.prediction[:graphs], expected_output.prediction[:graphs])
+    assert_close(loss, expected_loss)
+    jax.tree.map(functools.partial(assert_close, tolerance=1e-4), gradient, expected_gradient)
+
+
+def is_decided(graph_list, poolings, taus=(0.15, 0.1)):
+    """Whether rounding can't change which nodes stay: no alpha near a threshold or, within a graph, near another."""
+    for pooled in poolings:
+        present = split_nodes(graph_list, pooled.present)
+        for alpha, here in zip(split_nodes(graph_list, pooled.attention), present, strict=True):
+            alpha = np.sort(alpha[here])
+            if (np.diff(alpha) < 1e-5).any() or any((np.abs(alpha - tau) < 1e-5).any() for tau in taus):
+                return False
+    return True
+
+
+def random_mask(graph_list, seed):
+    return np.random.default_rng(seed).random(node_count(graph_list)) < 0.6

@@ -1,0 +1,60 @@
+"""Products with derivatives of their own give what differentiating the plain ones gives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jattn.products import linear_map, symmetric_product
+
+
+def plain_linear(x, kernel):
+    return x @ kernel
+
+
+def plain_symmetric(adjacency, x):
+    return jnp.einsum("bij,bjf->bif", adjacency, x)
+
+
+def arrays(*shapes):
+    rng = np.random.default_rng(0)
+    return [jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes]
+
+
+X, KERNEL, OUT = arrays((7, 3), (3, 5), (7, 5))
+HALF, FEATURES, SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3))
+CASES = {
+    "linear": (linear_map, plain_linear, (X, KERNEL), OUT),
+    "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
+}
+
+
+def assert_same(actual, expected):
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives(name):
+    function, plain, operands, cotangent = CASES[name]
+    (actual, vjp), (expected, expected_vjp) = jax.vjp(function, *operands), jax.vjp(plain, *operands)
+    assert_same(actual, expected)
+    assert_same(vjp(cotangent), expected_vjp(cotangent))
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("name", CASES)
+def test_they_map_over_either_operand_or_both(name, axes):
+    function, plain, operands, cotangent = CASES[name]
+    many = [
+        x if axis is None else jnp.stack([x, 2 * x, x - x.mean()]) for x, axis in zip(operands, axes, strict=True)
+    ]
+
+    def gradient(of):
+        return jax.vmap(lambda *one: jax.grad(lambda *o: (of(*o) * cotangent).sum(), (0, 1))(*one), axes)(*many)
+
+    assert_same(gradient(function), gradient(plain))
+
+
+def test_there_is_nothing_to_multiply_without_rows():
+    assert linear_map(jnp.zeros((0, 3)), KERNEL).shape == (0, 5)
