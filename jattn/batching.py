@@ -123,7 +123,9 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     block_of = jnp.cumsum(~real) - ~real
     used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
     n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
-    n_edge = n_edge.at[-1].add(bucket.edges - n_edge.sum())
+    behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # padding right after the real graphs
+    n_edge = n_edge.at[behind].add(bucket.edges - n_edge.sum())
+    padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
 
     def lay_out(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
         """The graph of each row, how far graphs have moved from their place in the split, and whether a row is real."""
@@ -136,7 +138,7 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     node, edge = jnp.arange(bucket.nodes) - shift[graph_of_node], jnp.arange(bucket.edges) - edge_shift[graph_of_edge]
 
     def ends(nodes: Array) -> Array:
-        return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], bucket.nodes - 1)
+        return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], padding_node)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(

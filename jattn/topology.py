@@ -189,7 +189,7 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Array]:
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
     graph_of = jnp.repeat(jnp.arange(len(graph.n_node)), graph.n_node, total_repeat_length=rows)
     return {
-        "n_node": graph.n_node,
+        "n_node": jnp.asarray(graph.n_node),
         "graph_of": graph_of,
         "real": real,
         "kept": real[graph_of],

@@ -1,4 +1,4 @@
-"""Batches gathered on the device are those that jraph pads on the host, and plans cover a split once."""
+"""Batches gathered on the device are those that jraph pads on the host, block by block."""
 
 import functools
 
@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
-from graph_strategies import BUCKET, CORNER_CASES, LARGEST, USUAL, graph_lists, make_graph, seeds
+from graph_strategies import BUCKET, CORNER_CASES, USUAL, graph_lists, make_graph, seeds
 from graph_strategies import pad as pad_list
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn.batching import Bucket, bucket_of, gather, pad, plan, put, scatter, shuffled_batches
+from jattn.batching import BLOCK_LIMIT, Bucket, gather, pad, put, scatter
+from jattn.packing import pack
 from jattn.topology import Blocks, Edges, edges
 
 fast = settings(max_examples=20, deadline=None, derandomize=True)
@@ -91,27 +92,11 @@ def test_with_attention_replaces_the_target_alone():
 
 
 @fast
-@given(graph_list=graph_lists, seed=seeds)
-def test_bucket_of_is_the_smallest_in_multiples_of_8_that_holds_every_batch(graph_list, seed):
-    rng = np.random.default_rng(seed)
-    batches = np.stack([np.where(rng.random(3) < 0.8, rng.integers(len(graph_list), size=3), -1) for _ in range(2)])
-    bucket = bucket_of(jraph.batch_np(graph_list), batches)
-    for name in ("nodes", "edges"):
-        size = getattr(bucket, name)
-        largest = max(sum(int(getattr(graph_list[i], f"n_{name[:-1]}")[0]) for i in row if i >= 0) for row in batches)
-        assert size % 8 == 0
-        assert largest < size <= largest + 8  # one row at least is left for padding
-    assert bucket.graphs == 4
-    assert bucket.slots == max([1] + [int(graph_list[i].n_node[0]) for i in batches[batches >= 0]])
-
-
-@fast
 @given(graph_list=graph_lists)
 def test_pad_is_that_of_jraph_with_the_smallest_bucket(graph_list):
     graphs = jraph.batch_np(graph_list)
-    bucket = bucket_of(graphs, np.arange(len(graph_list)))
-    expected = jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
-    assert_same_graphs(pad(graphs), expected)
+    nodes, edge_rows = (-(-(int(np.sum(n)) + 1) // 8) * 8 for n in (graphs.n_node, graphs.n_edge))
+    assert_same_graphs(pad(graphs), jraph.pad_with_graphs(graphs, nodes, edge_rows, len(graph_list) + 1))
     assert_same_graphs(pad(graphs, BUCKET), jax.tree.map(np.asarray, pad_list(graph_list)))
 
 
@@ -121,7 +106,6 @@ def test_pad_is_that_of_jraph_with_the_smallest_bucket(graph_list):
         (Bucket(6, 64, 2, 6), "bucket: 6 nodes, but the graphs and their padding need 7"),
         (Bucket(8, 8, 2, 6), "bucket: 8 edges, but the graphs and their padding need"),
         (Bucket(8, 64, 1, 6), "bucket: 1 graphs, but the graphs and their padding need 2"),
-        (Bucket(8, 64, 2, 5), "bucket: 5 slots, but the graphs and their padding need 6"),
     ],
 )
 def test_pad_refuses_a_bucket_that_is_too_small(bucket, message):
@@ -132,66 +116,49 @@ def test_pad_refuses_a_bucket_that_is_too_small(bucket, message):
 
 def as_dense(topology):
     """A of all rows: its columns are what it makes of unit vectors."""
-    unit = topology.zero_dropped(jnp.eye(len(topology.graph_of)))
-    return topology.to_rows(topology.multiply(topology.to_slots(unit)))
+    return topology.scaled(topology.kept.astype(jnp.float32))(jnp.eye(len(topology.graph_of)))
 
 
-@pytest.mark.parametrize(("slots", "storage"), [(6, Blocks), (128, Blocks), (129, Edges)])
-@pytest.mark.parametrize("dense", [True, False])
-def test_a_batch_has_the_topology_of_its_graph(slots, storage, dense):
+@pytest.mark.parametrize(("block", "storage"), [(32, Blocks), (None, Blocks), (None, Edges)])
+def test_a_batch_has_the_topology_of_its_graph(block, storage):
     graph_list, split = split_of(0)
-    split = split if dense else split.replace(adjacency=None)
-    batch = gathered(split, jnp.array([2, 5, 3, -1, -1]), BUCKET._replace(slots=slots))
+    rows = 32 if storage is Blocks else BLOCK_LIMIT + 8
+    batch = gathered(split, jnp.array([2, 5, 3, -1, -1]), BUCKET._replace(block=block, nodes=rows))
     assert isinstance(batch.topology, storage)
-    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)]))
+    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET._replace(nodes=rows)))
     np.testing.assert_array_equal(batch.topology.kept, expected.kept)
     np.testing.assert_allclose(batch.topology.degrees, expected.degrees, rtol=1e-6)
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected))
 
 
 @fast
-@given(seed=st.integers(0, 99), epochs=st.integers(0, 3), graphs=st.integers(0, 20), batch=st.integers(1, 7))
-def test_shuffled_batches_hold_every_graph_once_an_epoch(seed, epochs, graphs, batch):
-    n_node = np.random.default_rng(seed).integers(0, 9, graphs)
-    batches = shuffled_batches(seed, epochs, n_node, batch)
-    assert batches.shape == (epochs, -(-graphs // batch), batch)
-    for epoch in batches:
-        flat = epoch.ravel()
-        assert sorted(flat[:graphs].tolist()) == list(range(graphs))
-        assert (flat[graphs:] == -1).all()
-    np.testing.assert_array_equal(batches, shuffled_batches(seed, epochs, n_node, batch))
-
-
-def test_shuffled_batches_differ_between_epochs_and_seeds():
-    n_node = np.arange(40)
-    batches = shuffled_batches(0, 2, n_node, 8)
-    assert (batches[0] != batches[1]).any()
-    assert (batches != shuffled_batches(1, 2, n_node, 8)).any()
-
-
-@fast
-@given(
-    sizes=st.lists(st.integers(0, 12), max_size=15),
-    nodes=st.integers(1, 20),
-    slots=st.sampled_from([(), (3,), (2, 5), (5, 100)]),
-)
-def test_a_plan_covers_every_graph_once_in_classes_of_size_within_its_bound(sizes, nodes, slots):
-    graphs = jraph.batch_np([make_graph(n, 0, i) for i, n in enumerate(sizes)] or [make_graph(0, 0, 0)])
-    sizes = np.array(sizes or [0])
-    planned = list(plan(graphs, nodes, slots))
-    flat = np.concatenate([batches[batches >= 0] for _, batches in planned])
-    assert sorted(flat.tolist()) == list(range(len(sizes)))
-    assert (np.diff(sizes[flat]) >= 0).all()
-    classes = []
-    for bucket, batches in planned:
-        assert bucket == bucket_of(graphs, batches)
-        members = batches[batches >= 0]
-        (place,) = set(np.searchsorted(slots, sizes[members]).tolist())
-        classes.append(place)
-        for row in batches:
-            real = row[row >= 0]
-            assert len(real)
-            assert (row[len(real) :] == -1).all()
-            assert sizes[real].sum() <= nodes or len(real) == 1 or sizes[real[:-1]].sum() == 0
-    assert classes == sorted(set(classes))
-    assert max(bucket.slots for bucket, _ in planned) <= max(LARGEST, 12)
+@given(seed=st.integers(0, 3), ids=st.lists(st.integers(0, 11), min_size=1, max_size=5, unique=True))
+def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
+    graph_list, split = split_of(seed)
+    packed, bucket = pack(jraph.batch_np(graph_list), np.array([ids + [-1] * (5 - len(ids))]))
+    batch = gather(split, jnp.asarray(packed[0, 0]), bucket)
+    graph = jax.tree.map(np.asarray, batch.graph)
+    assert int(graph.n_node.sum()) == bucket.nodes
+    assert int(graph.n_edge.sum()) == bucket.edges
+    start, edge_start = np.cumsum(graph.n_node) - graph.n_node, np.cumsum(graph.n_edge) - graph.n_edge
+    found = []
+    for place, i in enumerate(batch.graph_ids.tolist()):
+        assert bool(batch.topology.real[place]) == (i < 12)
+        nodes = slice(start[place], start[place] + graph.n_node[place])
+        if i == 12:  # padding
+            assert not graph.nodes["features"][nodes].any()
+            assert not batch.topology.kept[nodes].any()
+            continue
+        found.append(i)
+        edge_rows = slice(edge_start[place], edge_start[place] + graph.n_edge[place])
+        expected = graph_list[i]
+        for name, array in expected.nodes.items():
+            np.testing.assert_array_equal(graph.nodes[name][nodes], array)
+        np.testing.assert_array_equal(graph.edges[edge_rows], expected.edges)
+        np.testing.assert_array_equal(graph.senders[edge_rows] - start[place], expected.senders)
+        np.testing.assert_array_equal(graph.receivers[edge_rows] - start[place], expected.receivers)
+        assert graph.globals["label"][place] == expected.globals["label"][0]
+        if graph.n_node[place]:
+            assert start[place] // bucket.block == (start[place] + graph.n_node[place] - 1) // bucket.block
+    assert sorted(found) == sorted(ids)
+    np.testing.assert_allclose(as_dense(batch.topology), as_dense(edges(batch.graph, batch.topology.real)), rtol=1e-6)

@@ -46,9 +46,7 @@ def test_values_and_derivatives(name):
 @pytest.mark.parametrize("name", CASES)
 def test_they_map_over_either_operand_or_both(name, axes):
     function, plain, operands, cotangent = CASES[name]
-    many = [
-        x if axis is None else jnp.stack([x, 2 * x, x - x.mean()]) for x, axis in zip(operands, axes, strict=True)
-    ]
+    many = [x if axis is None else jnp.stack([x, 2 * x, x - x.mean()]) for x, axis in zip(operands, axes, strict=True)]
 
     def gradient(of):
         return jax.vmap(lambda *one: jax.grad(lambda *o: (of(*o) * cotangent).sum(), (0, 1))(*one), axes)(*many)

@@ -124,9 +124,7 @@ def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, 
     cotangent = jnp.asarray(rng.normal(size=(BUCKET.nodes, features)), jnp.float32)
 
     def plain(x, kernel):
-        return sum(
-            term @ kernel[:, k] for k, term in enumerate(chebyshev_terms(x, topology, order, aggregation))
-        )
+        return sum(term @ kernel[:, k] for k, term in enumerate(chebyshev_terms(x, topology, order, aggregation)))
 
     expected, expected_vjp = jax.vjp(plain, x, kernel)
     actual, vjp = jax.vjp(lambda x, kernel: chebyshev_filter(x, kernel, topology, aggregation), x, kernel)
@@ -224,3 +222,9 @@ def test_dropping_everything_then_more_changes_nothing():
     nothing = topology.keep(jnp.zeros(BUCKET.nodes, bool))
     assert not nothing.keep(jnp.ones(BUCKET.nodes, bool)).kept.any()
     assert not nothing.degrees.any()
+
+
+@each_storage
+def test_arrays_of_the_host_make_the_same_topology(storage):
+    on_host = jax.tree.map(np.asarray, pad([USUAL]))
+    jax.tree.map(np.testing.assert_array_equal, STORAGES[storage](on_host), STORAGES[storage](pad([USUAL])))

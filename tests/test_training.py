@@ -13,9 +13,10 @@ from graph_strategies import make_graph
 from graph_strategies import pad as pad_list
 
 from jattn.attention import Scorer
-from jattn.batching import Bucket, bucket_of, put, shuffled_batches
+from jattn.batching import Bucket, put
 from jattn.losses import attention_loss, task_loss
 from jattn.model import Network
+from jattn.packing import pack, shuffled_batches
 from jattn.pooling import AttentionPooling, Threshold
 from jattn.topology import edges
 from jattn.training import TrainConfig, make_optimizer, make_predict, make_train
@@ -23,8 +24,9 @@ from jattn.training import TrainConfig, make_optimizer, make_predict, make_train
 SIZES = [3, 6, 1, 0, 5, 4, 2]
 GRAPHS = [make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)]
 SPLIT = put(jraph.batch_np(GRAPHS))
-BATCHES = shuffled_batches(0, 4, np.array(SIZES), 3)  # three steps an epoch, one graph in the last
-BUCKET = bucket_of(jraph.batch_np(GRAPHS), BATCHES)
+ORDERS = shuffled_batches(0, 4, np.array(SIZES), 3)  # three steps an epoch, one graph in the last
+PACKED, BUCKET = pack(jraph.batch_np(GRAPHS), ORDERS)
+BATCHES = PACKED[:, :, 0]
 POOLED = Network(
     (5, 4), order=2, readout="sum", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear")))
 )
@@ -222,8 +224,8 @@ def test_every_seed_learns_to_count_nodes():
         for g in graph_list
     ]
     graphs = jraph.batch_np(graph_list)
-    batches = shuffled_batches(1, 60, graphs.n_node, 8)
-    bucket = bucket_of(graphs, batches)
+    packed, bucket = pack(graphs, shuffled_batches(1, 60, graphs.n_node, 8))
+    batches = packed[:, :, 0]
     train = make_train(Network((8,), order=2), TrainConfig(learning_rate=1e-2), bucket, batches.shape[1])
     split = put(graphs)
 

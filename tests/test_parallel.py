@@ -1,0 +1,114 @@
+"""Devices that share the work change nothing of its result. Tests have two devices (see conftest.py)."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import pytest
+from compilation import jit
+from graph_strategies import make_graph
+
+from jattn import seeds
+from jattn.attention import Scorer
+from jattn.batching import put
+from jattn.model import Network
+from jattn.packing import pack, shuffled_batches
+from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
+from jattn.pooling import AttentionPooling, Threshold
+from jattn.training import TrainConfig, make_train
+
+SIZES = [3, 6, 1, 0, 5, 4, 2, 6, 3, 5]
+GRAPHS = jraph.batch_np([make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)])
+NETWORK = Network(
+    (5, 4), order=3, aggregation="sum", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear")))
+)
+CONFIG = TrainConfig("classification", attention_weight=2.0, learning_rate=1e-2)
+
+
+def close(actual, expected, tolerance=1e-5):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance), actual, expected)
+
+
+@functools.cache
+def alone():
+    """The order, the state before, and what an epoch on one device makes of it: batches of 3, 3, 3 and 1 graphs."""
+    order = shuffled_batches(0, 1, np.array(SIZES), 3)[0]
+    batches, bucket = pack(GRAPHS, order)
+    train = make_train(NETWORK, CONFIG, bucket, len(order))
+    state = jit(train.init)(jax.random.key(0), put(GRAPHS))
+    after, (loss, predictions) = jit(train.epoch)(state, put(GRAPHS), batches[:, 0])
+    return order, state, (after.params, loss, predictions)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_devices_that_share_batches_unevenly_take_the_same_steps(parts):
+    order, state, expected = alone()
+    batches, bucket = pack(GRAPHS, order, parts)
+    train = make_train(NETWORK, CONFIG, bucket, len(order), axis="parts")
+
+    @jit
+    @functools.partial(jax.vmap, in_axes=(None, None, 1), axis_name="parts")
+    def epoch(state, split, batches):
+        after, (loss, predictions) = train.epoch(state, split, batches)
+        return after.params, loss, predictions
+
+    params, loss, predictions = epoch(state, put(GRAPHS), jnp.asarray(batches))
+    for part in range(parts):
+        close(jax.tree.map(lambda x, part=part: x[part], (params, loss)), expected[:2])
+    close(jax.tree.map(lambda x: x.sum(0).astype(jnp.float32), predictions), expected[2])
+
+
+def test_one_seed_on_two_devices_trains_as_on_one():
+    assert parts_of(1) == 2
+    *_, last = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4], 3, 3)
+    order = shuffled_batches(4, 3, np.array(SIZES), 3)
+    batches, bucket = pack(GRAPHS, order)
+    train = make_train(NETWORK, CONFIG, bucket, order.shape[1])
+    state, epoch = jit(train.init)(jax.random.key(4), put(GRAPHS)), jit(train.epoch)
+    for ids in batches:
+        state, (loss, predictions) = epoch(state, put(GRAPHS), ids[:, 0])
+    close(jax.tree.map(lambda x: x[0], (last.state.params, last.loss)), (state.params, loss))
+    np.testing.assert_allclose(last.predictions.prediction[0], predictions.prediction, atol=1e-4)
+
+
+def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
+    params = jax.vmap(lambda key: NETWORK.init(key, jraph.pad_with_graphs(GRAPHS, 40, 200, 11))["params"])(
+        jnp.stack([jax.random.key(0), jax.random.key(1)])
+    )
+    first = jax.tree.map(lambda x: x[:1], params)
+    for run in (seeds.predict_seeds, functools.partial(seeds.leave_one_out_seeds, task="classification")):
+        both, one = run(NETWORK, params, GRAPHS), run(NETWORK, first, GRAPHS)  # one seed a device; one on both
+        close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
+
+
+def test_a_run_compiles_one_program():
+    traces = []
+
+    class Counted(Network):
+        def __call__(self, *arguments, **settings):
+            traces.append(settings)
+            return super().__call__(*arguments, **settings)
+
+    counted = Counted((4,), outputs=3)
+    training = seeds.train_seeds(counted, CONFIG, GRAPHS, [0], 4, 3)
+    next(training)
+    first = len(traces)
+    assert first
+    for _ in training:
+        pass
+    assert len(traces) == first
+
+
+@pytest.mark.parametrize(("count", "shape"), [(1, (1, 2)), (2, (2, 1)), (3, (1, 2)), (4, (2, 1))])
+def test_seeds_go_to_devices_first(count, shape):
+    assert parts_of(count) == shape[1]
+
+    def index(seed, own):
+        return seed + sum_parts(own.sum())
+
+    run = over_devices(index, count, ("seeds",), (PARTS,))
+    result = run(jnp.arange(float(count)), jnp.ones((shape[1], 3)))
+    np.testing.assert_array_equal(result, np.arange(count) + 3 * shape[1])
+    assert len(result.sharding.device_set) == 2
