@@ -12,7 +12,7 @@ from graph_strategies import make_graph
 
 from jattn import seeds
 from jattn.attention import Scorer
-from jattn.batching import put
+from jattn.batching import pad, put
 from jattn.model import Network
 from jattn.packing import pack, shuffled_batches
 from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
@@ -74,9 +74,8 @@ def test_one_seed_on_two_devices_trains_as_on_one():
 
 
 def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
-    params = jax.vmap(lambda key: NETWORK.init(key, jraph.pad_with_graphs(GRAPHS, 40, 200, 11))["params"])(
-        jnp.stack([jax.random.key(0), jax.random.key(1)])
-    )
+    graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
+    params = jax.vmap(lambda key: NETWORK.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
     first = jax.tree.map(lambda x: x[:1], params)
     for run in (seeds.predict_seeds, functools.partial(seeds.leave_one_out_seeds, task="classification")):
         both, one = run(NETWORK, params, GRAPHS), run(NETWORK, first, GRAPHS)  # one seed a device; one on both
