@@ -19,8 +19,9 @@ def test_the_example_prints_what_the_readme_says():
 
 
 def test_every_preset_of_the_table_exists():
-    from experiments.colors import PRESETS
+    from experiments import colors, triangles
 
-    rows = re.findall(r"\| `python -m experiments\.colors(?: (\w[\w-]*))?", README)
-    assert len(rows) >= 4
-    assert all(row == "" or row in PRESETS for row in rows)
+    for module, least in ((colors, 4), (triangles, 3)):
+        rows = re.findall(rf"\| `python -m {module.__name__}(?: (\w[\w-]*))?", README)
+        assert len(rows) >= least
+        assert all(row == "" or row in module.PRESETS for row in rows)
