@@ -1,6 +1,7 @@
 """Batches gathered on the device are those that jraph pads on the host, block by block."""
 
 import functools
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,8 @@ from graph_strategies import pad as pad_list
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jattn import packing
 from jattn.batching import BLOCK_LIMIT, Bucket, gather, pad, put, scatter
-from jattn.packing import pack
 from jattn.topology import Blocks, Edges, edges
 
 fast = settings(max_examples=20, deadline=None, derandomize=True)
@@ -135,8 +136,10 @@ def test_a_batch_has_the_topology_of_its_graph(block, storage):
 @given(seed=st.integers(0, 3), ids=st.lists(st.integers(0, 11), min_size=1, max_size=5, unique=True))
 def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     graph_list, split = split_of(seed)
-    packed, bucket = pack(jraph.batch_np(graph_list), np.array([ids + [-1] * (5 - len(ids))]))
-    batch = gather(split, jnp.asarray(packed[0, 0]), bucket)
+    bucket = Bucket(nodes=40, edges=152, graphs=10, largest=6, block=8)
+    with mock.patch.object(packing, "BLOCK_LIMIT", bucket.block):
+        packed, _ = packing.pack(jraph.batch_np(graph_list), np.array([ids]))
+    batch = gathered(split, np.pad(packed[0, 0], (0, 10 - packed.shape[2]), constant_values=-1), bucket)
     graph = jax.tree.map(np.asarray, batch.graph)
     assert int(graph.n_node.sum()) == bucket.nodes
     assert int(graph.n_edge.sum()) == bucket.edges

@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
+import optax
 import pytest
 from compilation import jit
 from graph_strategies import make_graph
 
 from jattn import seeds
 from jattn.attention import Scorer
-from jattn.batching import pad, put
+from jattn.batching import BLOCK_LIMIT, pad, put
 from jattn.model import Network
 from jattn.packing import pack, shuffled_batches
 from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
@@ -24,6 +25,7 @@ GRAPHS = jraph.batch_np([make_graph(size, 0.6, 50 + i) for i, size in enumerate(
 NETWORK = Network(
     (5, 4), order=3, aggregation="sum", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear")))
 )
+SMALL = Network((4,), outputs=3, poolings=(AttentionPooling(Threshold(0.1)),))
 CONFIG = TrainConfig("classification", attention_weight=2.0, learning_rate=1e-2)
 
 
@@ -60,6 +62,22 @@ def test_devices_that_share_batches_unevenly_take_the_same_steps(parts):
     close(jax.tree.map(lambda x: x.sum(0).astype(jnp.float32), predictions), expected[2])
 
 
+def test_three_graphs_here_and_seven_there_give_the_gradient_of_the_mean_over_ten():
+    _, state, _ = alone()
+    whole, bucket = pack(GRAPHS, np.arange(10)[None])
+    shares = np.full((2, 1, 9), -1)
+    shares[0, 0, :3], shares[1, 0, :7] = [0, 1, 2], range(3, 10)
+    on_one = make_train(NETWORK, CONFIG, bucket, 1).epoch
+    rows = sum(SIZES)
+    wide = bucket._replace(nodes=rows, block=rows, graphs=9, edges=bucket.edges + 8)
+    shared = jax.vmap(make_train(NETWORK, CONFIG, wide, 1, axis="parts").epoch, (None, None, 0), axis_name="parts")
+    results = jit(on_one)(state, put(GRAPHS), whole[:, 0]), jit(shared)(state, put(GRAPHS), jnp.asarray(shares))
+    # After one step Adam's first moment is half the gradient, decay included.
+    expected, actual = ((optax.tree.get(after.optimizer, "mu"), loss) for after, (loss, _) in results)
+    for part in range(2):
+        close(jax.tree.map(lambda x, part=part: x[part], actual), expected, 1e-6)
+
+
 def test_one_seed_on_two_devices_trains_as_on_one():
     assert parts_of(1) == 2
     *_, last = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4], 3, 3)
@@ -73,13 +91,30 @@ def test_one_seed_on_two_devices_trains_as_on_one():
     np.testing.assert_allclose(last.predictions.prediction[0], predictions.prediction, atol=1e-4)
 
 
-def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
+@pytest.fixture
+def quickly_compiled(monkeypatch):
+    monkeypatch.setattr(seeds, "over_devices", functools.partial(over_devices, optimize=False))
+
+
+def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(quickly_compiled):
     graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
-    params = jax.vmap(lambda key: NETWORK.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
+    params = jax.vmap(lambda key: SMALL.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
     first = jax.tree.map(lambda x: x[:1], params)
     for run in (seeds.predict_seeds, functools.partial(seeds.leave_one_out_seeds, task="classification")):
-        both, one = run(NETWORK, params, GRAPHS), run(NETWORK, first, GRAPHS)  # one seed a device; one on both
+        both, one = run(SMALL, params, GRAPHS), run(SMALL, first, GRAPHS)  # one seed a device; one on both
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
+
+
+def test_graphs_too_large_for_dense_blocks_are_predicted_on_two_devices_as_in_one_padded_batch(quickly_compiled):
+    graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (BLOCK_LIMIT + 2, 3, 0, BLOCK_LIMIT + 30, 20)])
+    graph = jax.tree.map(jnp.asarray, pad(graphs))
+    params = SMALL.init(jax.random.key(0), graph)["params"]
+    said = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)
+    expected = SMALL.apply({"params": params}, graph)
+    np.testing.assert_allclose(said.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
+    nodes = int(graphs.n_node.sum())
+    np.testing.assert_allclose(said.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
+    np.testing.assert_array_equal(said.kept[0][0], expected.poolings[0].kept[:nodes])
 
 
 def test_a_run_compiles_one_program():

@@ -74,6 +74,17 @@ def test_the_terms_of_a_path_of_three_are_the_ones_computed_by_hand():
 
 @each_storage
 @pytest.mark.parametrize("name", ADJACENCIES)
+def test_the_scaled_product_is_that_of_the_dense_matrix_over_rows_whose_scale_is_not_0(name, storage):
+    around = (6, BUCKET.nodes - 9)
+    topology = STORAGES[storage](pad([USUAL, from_dense(X, ADJACENCIES[name])]))
+    scale = np.array([0.5, -2.0, 0.0])
+    y = topology.scaled(jnp.pad(jnp.asarray(scale), around))(jnp.pad(jnp.asarray(X), (around, (0, 0))))
+    expected = np.diag(scale) @ ADJACENCIES[name] @ np.diag(scale) @ X
+    np.testing.assert_allclose(y, np.pad(expected, (around, (0, 0))), rtol=1e-5, atol=1e-6)
+
+
+@each_storage
+@pytest.mark.parametrize("name", ADJACENCIES)
 def test_degrees_are_sums_of_weights_over_kept_neighbours(name, storage):
     adjacency = ADJACENCIES[name]
     topology = STORAGES[storage](pad([from_dense(X, adjacency)]))
