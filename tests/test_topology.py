@@ -125,7 +125,7 @@ def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
 
 @each_storage
 @pytest.mark.parametrize("aggregation", ["mean", "sum"])
-@pytest.mark.parametrize("features", [2, 3, 5], ids=["narrower", "as wide", "wider"])
+@pytest.mark.parametrize("features", [2, 5], ids=["narrower", "wider"])
 @pytest.mark.parametrize("order", range(1, 8))
 def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, aggregation, storage):
     topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
