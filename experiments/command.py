@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jraph import GraphsTuple
@@ -14,7 +14,7 @@ from jattn.losses import Task
 
 @dataclass(frozen=True)
 class GeneratedSettings(Settings):
-    """Settings of an experiment whose data are generated where no published ones are named."""
+    """Settings of an experiment whose data are generated where no published ones are named; what it adds is of those."""
 
     train_graphs: int = 30_000
     """Training graphs of a generated set."""
@@ -28,9 +28,11 @@ class GeneratedSettings(Settings):
         for name, least in (("train_graphs", 1), ("test_graphs", 1), ("data_seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
-        for name in ("dimension", "train_graphs", "test_graphs", "data_seed"):
-            if self.data_dir is not None and getattr(self, name, None) != getattr(type(self), name, None):
-                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+        common = {field.name for field in fields(Settings)}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if self.data_dir is not None and field.name not in common and value != field.default:
+                raise ValueError(f"{field.name}: {value} is of a generated set, but data_dir gives another")
 
 
 @dataclass(frozen=True)
