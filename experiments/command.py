@@ -14,7 +14,7 @@ from jattn.losses import Task
 
 @dataclass(frozen=True)
 class GeneratedSettings(Settings):
-    """Settings of an experiment whose data are generated where no published ones are named; what it adds is about them."""
+    """Settings where data are generated if no published ones are named; fields that it adds are those of the data."""
 
     train_graphs: int = 30_000
     """Training graphs of a generated set."""

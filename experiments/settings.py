@@ -29,8 +29,8 @@ class Settings:
     data_dir: Path | None = None
     """Folder (or zip) of the published data set; it is generated where not given."""
     seeds: int = 10
-    """Networks to train, all at once, each with its own initial weights and order of graphs. As many devices take part
-    as divide their number."""
+    """Networks to train, all at once, each with its own initial weights and order of graphs. They go to as many devices
+    as divide their number; devices that are left share their batches."""
     seed: int = 0
     """The first of the seeds."""
     validation: bool = False
