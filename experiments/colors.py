@@ -3,8 +3,8 @@
     python -m experiments.colors                       weakly supervised attention, 10 seeds
     python -m experiments.colors supervised --seeds 5  another preset, fewer seeds
 
-The first takes 40 s on 2 CPU cores, compilation included, and reaches about 100 / 91 / 63 % on Orig / Large / LargeC
-with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 9 % (Large) and 21 % (LargeC).
+The first takes 40 to 60 s on 2 CPU cores, compilation included, and reaches 100 / 90 / 62 % on Orig / Large / LargeC
+with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 10 % (Large) and 20 % (LargeC).
 
 Knyazev et al. 2019, Tables 1 and 3.
 """
