@@ -15,6 +15,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
+from jattn.proximity import Proximity
 from jattn.topology import Topology, blocks, edges
 
 BLOCK_LIMIT = 128  # rows of a block up to which a dense A beats lists of edges for sparse graphs
@@ -143,14 +144,15 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(
         nodes=jax.tree.map(lambda x: jnp.where(_over(node_real, x), _take(x, node), 0), graphs.nodes),
-        edges=jnp.where(edge_real, _take(graphs.edges, edge), 0),
+        edges=jax.tree.map(lambda x: jnp.where(edge_real, _take(x, edge), 0), graphs.edges),
         senders=ends(graphs.senders),
         receivers=ends(graphs.receivers),
         globals=jax.tree.map(lambda x: _take(x, graph_ids), graphs.globals),
         n_node=n_node,
         n_edge=n_edge,
     )
-    topology = edges(batch, real) if block > BLOCK_LIMIT else blocks(batch, block, real)
+    dense = block <= BLOCK_LIMIT or isinstance(graphs.edges, Proximity)
+    topology = blocks(batch, block, real) if dense else edges(batch, real)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
 

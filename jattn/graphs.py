@@ -10,6 +10,9 @@ Everywhere in jattn a set of graphs is one `jraph.GraphsTuple` whose fields are
     n_node     [graphs]
     n_edge     [graphs]
 
+Complete graphs whose weights follow from the places of their nodes list no edges: `edges` is a `Proximity`, senders and
+receivers are empty, and nodes have "position" [nodes, dimensions] besides.
+
 On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins several into one.
 """
 
@@ -19,6 +22,8 @@ import networkx as nx
 import numpy as np
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
+
+from jattn.proximity import Proximity
 
 
 def from_arrays(
@@ -124,7 +129,9 @@ def from_networkx(
 def check(graphs: GraphsTuple) -> None:
     """Raises `ValueError` naming the first thing wrong with a numpy `GraphsTuple`; see the head of this module."""
     n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
-    senders, receivers, weights = (np.asarray(a) for a in (graphs.senders, graphs.receivers, graphs.edges))
+    senders, receivers = np.asarray(graphs.senders), np.asarray(graphs.receivers)
+    by_rule = isinstance(graphs.edges, Proximity)
+    weights = np.zeros(0, np.float32) if by_rule else np.asarray(graphs.edges)
     features, attention = (np.asarray(graphs.nodes[name]) for name in ("features", "attention"))
     nodes, edges = int(n_node.sum()), int(n_edge.sum())
     if (n_node < 0).any() or (n_edge < 0).any():
@@ -136,6 +143,13 @@ def check(graphs: GraphsTuple) -> None:
     _expect_length("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
     label = np.asarray(graphs.globals["label"])
     named = {"features": features, "attention": attention, "weights": weights, "label": label}
+    if by_rule:
+        if edges:
+            raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
+        if "position" not in graphs.nodes:
+            raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
+        named["position"] = np.asarray(graphs.nodes["position"])
+        _expect_length("position", named["position"], nodes, "node")
     for name, array in named.items():
         _expect_finite(name, array)
     for name, array in (("attention", attention), ("weights", weights)):

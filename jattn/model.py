@@ -1,17 +1,21 @@
 """The configured network: convolutions with attention pooling between them, a readout and an output map."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Float
 from jraph import GraphsTuple
 
 from jattn.chebyshev import Aggregation
+from jattn.compaction import Layout, compact, first_that_fits, layouts, put_back, take
 from jattn.layers import ChebyGINConv, Linear
 from jattn.options import expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
-from jattn.topology import Topology, edges
+from jattn.products import LARGEST
+from jattn.topology import Blocks, Topology, edges
 
 Readout = Literal["sum", "mean", "max"]
 
@@ -43,6 +47,8 @@ class Network(nn.Module):
       outputs: outputs a graph; 1 for regression, classes for classification.
       poolings: for each convolution the pooling before it, or None; shorter than `filters` where the rest have none.
       dropout: rate of dropout before the output map.
+      compact: after a pooling, compute the rows of kept nodes alone, where the topology has blocks. That is quicker where
+        convolutions are wide, and memory for all rows is still needed. Under `vmap` it is slower, as all sizes are run.
     """
 
     filters: tuple[int, ...] = (64, 64)
@@ -53,6 +59,7 @@ class Network(nn.Module):
     outputs: int = 1
     poolings: tuple[AttentionPooling | None, ...] = ()
     dropout: float = 0.0
+    compact: bool = False
 
     def __post_init__(self) -> None:
         self.filters, self.poolings = tuple(self.filters), tuple(self.poolings)
@@ -83,19 +90,56 @@ class Network(nn.Module):
           train: whether to drop out, which needs `rngs={"dropout": key}`.
         """
         topology = edges(graph) if topology is None else topology
-        x = previous = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
-        poolings = []
-        for i, features in enumerate(self.filters):
-            pooling = self.poolings[i] if i < len(self.poolings) else None
-            if pooling is not None:
-                scored = x if pooling.reads == "current" else previous
-                pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
-                x, topology, pooled = pool(x, scored, graph.nodes.get("attention"), topology)
-                poolings.append(pooled)
-            previous = x
-            convolution = ChebyGINConv(features, self.order, self.aggregation, self.hidden, name=f"conv_{i}")
-            x = nn.relu(convolution(x, topology))
-        z = getattr(topology, self.readout)(x)
+        x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
+        z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology)
         if self.dropout:
             z = nn.Dropout(self.dropout, deterministic=not train)(z)
-        return Output(Linear(self.outputs, name="output")(z), tuple(poolings))
+        return Output(Linear(self.outputs, name="output")(z), poolings)
+
+    def _pool(
+        self, i: int, x: Array, previous: Array, target: Array | None, topology: Topology
+    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+        """The network from the pooling before convolution `i` on: the readout, and what its poolings do."""
+        pooling = self.poolings[i] if i < len(self.poolings) else None
+        if pooling is None:
+            return self._convolve(i, x, target, topology)
+        scored = x if pooling.reads == "current" else previous
+        pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
+        x, topology, pooled = pool(x, scored, target, topology)
+        if not self.compact or not isinstance(topology, Blocks) or self.is_initializing():
+            z, later = self._convolve(i, x, target, topology)
+        else:
+            z, later = self._convolve_kept(i, x, target, topology)
+        return z, (pooled, *later)
+
+    def _convolve(
+        self, i: int, x: Array, target: Array | None, topology: Topology
+    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+        """The network from convolution `i` on."""
+        convolution = ChebyGINConv(self.filters[i], self.order, self.aggregation, self.hidden, name=f"conv_{i}")
+        y = convolution(x, topology)
+        if i < len(self.filters) - 1:
+            return self._pool(i + 1, nn.relu(y), x, target, topology)
+        # The maximum takes 0 for what is less.
+        return getattr(topology, self.readout)(y if self.readout == "max" else nn.relu(y)), ()
+
+    def _convolve_kept(
+        self, i: int, x: Array, target: Array | None, topology: Blocks
+    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+        """`_convolve` on the rows of kept nodes."""
+
+        def in_layout(layout: Layout) -> Callable[..., Any]:
+            def convolve(network: Network, x: Array, target: Array | None, topology: Blocks) -> Any:
+                reduced, rows = compact(topology, layout)
+                target = None if target is None else take(target, rows)
+                z, poolings = network._convolve(i, take(x, rows), target, reduced)
+                return z, jax.tree.map(lambda of_row: put_back(of_row, rows, len(x)), poolings)
+
+            return convolve
+
+        def in_place(network: Network, x: Array, target: Array | None, topology: Blocks) -> Any:
+            return network._convolve(i, x, target, topology)
+
+        options = layouts(topology)
+        branches = [nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(LARGEST)) for branch in [*map(in_layout, options), in_place]]
+        return nn.switch(first_that_fits(topology, options), branches, self, x, target, topology)

@@ -12,6 +12,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn.batching import BLOCK_LIMIT, Bucket
+from jattn.proximity import Proximity
 
 ROW_WORK = 96  # a row's linear maps cost what a product with a block of so many rows does, in the paper's networks
 BOUND = 1.5  # standard deviations that a batch may have more nodes than the mean
@@ -87,7 +88,8 @@ def pack(graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts:
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
-    block, place = _place(n_node, flat >= 0, parts)
+    dense = isinstance(graphs.edges, Proximity)
+    block, place = _place(n_node, flat >= 0, parts, max(BLOCK_LIMIT, int(n_node.max(initial=1)) if dense else 0))
     blocks = -(-max(int(place.max(initial=0)) + 1, 1) // parts)  # of a part
     ids, edges = _lay_out(flat, place, n_edge, blocks, parts)
     bucket = Bucket(
@@ -155,10 +157,10 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 2000) -> 
     return tuple(reversed(classes))
 
 
-def _place(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
+def _place(n_node: np.ndarray, real: np.ndarray, parts: int, limit: int) -> tuple[int, np.ndarray]:
     """Rows of a block, and the block of every graph, [batches, batch], -1 where there is none."""
     largest = int(n_node.max(initial=1))
-    if largest > BLOCK_LIMIT:  # one block a part
+    if largest > limit:  # one block a part
         room = -(-(int(n_node.sum(1).max()) + parts) // parts)
         while True:
             block = -(-max(room, largest) // 8) * 8
@@ -173,7 +175,7 @@ def _place(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.nd
         return -(-blocks // parts) * block * (ROW_WORK + block), block, place
 
     fullest = np.argsort(-n_node.sum(1), kind="stable")[:SAMPLE]
-    sizes = sorted(range(largest, BLOCK_LIMIT + 1), key=lambda block: work(fullest, block)[0])[:SHORTLIST]
+    sizes = sorted(range(largest, limit + 1), key=lambda block: work(fullest, block)[0])[:SHORTLIST]
     everywhere = np.arange(len(n_node))
     return min((work(everywhere, block) for block in sizes), key=lambda choice: choice[0])[1:]
 

@@ -1,8 +1,13 @@
 """Matrix products with derivatives that are quick on CPUs; elsewhere they are what differentiating gives."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jax.ad_checkpoint import checkpoint_name
+from jaxtyping import Array, Float, Int
+
+LARGEST = "largest"
 
 
 @jax.custom_vjp
@@ -41,3 +46,32 @@ def _symmetric_product_backward(saved: tuple[Array, Array], cotangent: Array) ->
 
 
 symmetric_product.defvjp(_symmetric_product_forward, _symmetric_product_backward)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def segment_max(
+    x: Float[Array, "rows features"], segment: Int[Array, "rows"], segments: int
+) -> Float[Array, "segments features"]:
+    """The larger of 0 and the maximum over the rows of each segment; segments ascend.
+
+    Its VJP needs no more than which row is largest (of equal ones the first), which `jax.checkpoint` may save by the
+    name `LARGEST` in place of x.
+    """
+    return jnp.maximum(jax.ops.segment_max(x, segment, segments, indices_are_sorted=True), 0)
+
+
+def _segment_max_forward(x: Array, segment: Array, segments: int) -> tuple[Array, tuple[Array, Array]]:
+    largest = segment_max(x, segment, segments)
+    is_largest = (x == largest[segment]) & (x > 0)
+    row = jnp.where(is_largest, jnp.arange(len(x), dtype=jnp.int32)[:, None], len(x))
+    first = jax.ops.segment_min(row, segment, segments, indices_are_sorted=True)
+    return largest, (checkpoint_name(first, LARGEST), segment)
+
+
+def _segment_max_backward(segments: int, saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None]:
+    first, segment = saved
+    is_first = jnp.arange(len(segment))[:, None] == first[segment]
+    return jnp.where(is_first, cotangent[segment], 0), None
+
+
+segment_max.defvjp(_segment_max_forward, _segment_max_backward)

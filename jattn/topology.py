@@ -22,7 +22,8 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn.products import symmetric_product
+from jattn.products import segment_max, symmetric_product
+from jattn.proximity import Proximity
 
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
@@ -57,9 +58,11 @@ class Topology(abc.ABC):
         return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
 
     def max(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """Maximum over each graph's rows of features that are at least 0, dropped rows 0; an empty graph has 0."""
-        largest = jraph.segment_max(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
-        return jnp.where((self.n_node > 0)[:, None], jnp.maximum(largest, 0), 0)
+        """The larger of 0 and the maximum over each graph's rows; dropped rows have to be 0. An empty graph has 0.
+
+        After ReLU that is the maximum, and it is the same without ReLU.
+        """
+        return segment_max(x, self.graph_of, len(self.n_node))
 
     def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
         """Mean over each graph's kept nodes; an empty graph has 0."""
@@ -149,7 +152,12 @@ def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edge
     Args:
       graph: the graphs.
       real: which of them are not padding; those that jraph's padding leaves where not given.
+
+    Raises:
+      ValueError: the graphs are complete and list no edges.
     """
+    if isinstance(graph.edges, Proximity):
+        raise ValueError("graph: its weights follow from positions; take `blocks(graph, block)`, or `list_edges` first")
     grouping = _grouping(graph, real)
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
     topology = Edges(**grouping, senders=graph.senders, receivers=graph.receivers, weights=weights)
@@ -160,7 +168,7 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = 
     """The topology of a padded `GraphsTuple` as dense blocks of A.
 
     Args:
-      graph: the graphs, edge weights in `graph.edges`. Rows i * block to (i + 1) * block - 1 are those of block i.
+      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them. Rows i * block to (i + 1) * block - 1 are those of block i.
       block: rows of a block; all rows make one block that fits any graphs.
       real: which graphs are not padding; those that jraph's padding leaves where not given.
 
@@ -173,14 +181,29 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = 
     rows = len(grouping["graph_of"])
     if rows % block:
         raise ValueError(f"block: {rows} rows can't be parted into blocks of {block}")
+    of_graph = _complete if isinstance(graph.edges, Proximity) else _listed
+    topology = Blocks(**grouping, adjacency=of_graph(graph, grouping, block))
+    return topology.keep(topology.kept)
+
+
+def _listed(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Float[Array, "blocks block block"]:
+    """A from lists of edges."""
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
     crossing = jnp.any((graph.senders // block != graph.receivers // block) & (weights != 0))
     if not isinstance(crossing, jax.core.Tracer) and crossing:
         raise ValueError(f"block: an edge leaves its block of {block} rows")
-    empty = jnp.where(crossing, jnp.nan, jnp.zeros((rows, block)))
-    adjacency = empty.at[graph.receivers, graph.senders % block].add(weights).reshape(-1, block, block)
-    topology = Blocks(**grouping, adjacency=adjacency)
-    return topology.keep(topology.kept)
+    empty = jnp.where(crossing, jnp.nan, jnp.zeros((len(grouping["kept"]), block)))
+    return empty.at[graph.receivers, graph.senders % block].add(weights).reshape(-1, block, block)
+
+
+def _complete(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Float[Array, "blocks block block"]:
+    """A from positions: the weights between all nodes of a graph."""
+    position, graph_of, kept = (
+        x.reshape(-1, block, *x.shape[1:]) for x in (graph.nodes["position"], grouping["graph_of"], grouping["kept"])
+    )
+    weights = graph.edges.weights(position[:, :, None], position[:, None])
+    joined = (graph_of[:, :, None] == graph_of[:, None]) & kept[:, None] & ~jnp.eye(block, dtype=bool)
+    return jnp.where(joined, weights, 0)
 
 
 def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Array]:

@@ -1,0 +1,89 @@
+"""Rows of kept nodes alone: the same graphs in fewer rows, once nodes have been dropped.
+
+Dropped nodes are masked rows, which cost as much as others. A `Layout` makes one block of several and holds only rows
+of kept nodes; which of a few layouts is large enough is known on the device alone, where `lax.switch` chooses.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jattn.topology import Blocks
+
+SHARES = (0.16, 0.33, 0.5, 0.67)  # of all rows, that layouts have room for
+MERGED_ROWS = 160  # of a block: small ones waste rows where nodes are kept unevenly, large ones multiply by many zeros
+
+
+class Layout(NamedTuple):
+    """How kept nodes are laid out.
+
+    Attributes:
+      merged: how many blocks become one.
+      block: rows of that one.
+    """
+
+    merged: int
+    block: int
+
+
+def layouts(topology: Blocks) -> tuple[Layout, ...]:
+    """Layouts with room for some shares of a topology's rows, smallest first; none for topologies of few rows."""
+    blocks, block, _ = topology.adjacency.shape
+    made = []
+    for share in SHARES:
+        groups = -(-blocks // max(1, round(MERGED_ROWS / (share * block))))
+        merged = -(-blocks // groups)
+        made.append(Layout(merged, -(-int(share * merged * block) // 8) * 8))
+    return tuple(made)
+
+
+def first_that_fits(topology: Blocks, options: tuple[Layout, ...]) -> Int[Array, ""]:
+    """The first layout that has room for all kept nodes; the number of layouts where none has."""
+    by_block = topology.kept.reshape(topology.adjacency.shape[:2]).sum(1)
+    fits = [jnp.all(_by_group(by_block, option.merged).sum(1) <= option.block) for option in options]
+    return jnp.argmax(jnp.stack([*fits, jnp.array(True)]))
+
+
+def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"]]:
+    """The topology of kept nodes alone, in the rows of a layout that has room for them.
+
+    Returns:
+      The topology, and the row that each of its rows was; numbers from `len(topology.kept)` on where it was none.
+    """
+    blocks, block, _ = topology.adjacency.shape
+    nodes, groups = blocks * block, -(-blocks // layout.merged)
+    kept = _by_group(topology.kept, layout.merged * block)
+    place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], nodes)
+    size = groups * layout.block
+    rows = jnp.arange(nodes, nodes + size).at[place.reshape(-1)[:nodes]].set(jnp.arange(nodes), mode="drop")
+    last = np.minimum(np.arange(1, groups + 1) * layout.merged * block, nodes) - 1
+    graph_of = jnp.where(rows < nodes, take(topology.graph_of, rows), jnp.repeat(topology.graph_of[last], layout.block))
+    by_group = rows.reshape(groups, layout.block)
+    receiver, sender = by_group[:, :, None], by_group[:, None]
+    weights = topology.adjacency.reshape(nodes, block).at[receiver, sender % block].get(mode="fill", fill_value=0)
+    joined = (receiver // block == sender // block) & (sender < nodes)
+    return Blocks(
+        n_node=jnp.bincount(graph_of, length=len(topology.n_node)),
+        graph_of=graph_of,
+        real=topology.real,
+        kept=rows < nodes,
+        degrees=take(topology.degrees, rows),
+        adjacency=jnp.where(joined, weights, 0),
+    ), rows
+
+
+def take(x: Float[Array, "nodes *features"], rows: Int[Array, "rows"]) -> Float[Array, "rows *features"]:
+    """x in the rows of a layout, 0 where there is no node."""
+    return x.at[rows].get(mode="fill", fill_value=0, unique_indices=True)
+
+
+def put_back(x: Array, rows: Int[Array, "rows"], nodes: int) -> Array:
+    """The inverse of `take`, 0 for nodes that were dropped."""
+    return jnp.zeros((nodes, *x.shape[1:]), x.dtype).at[rows].set(x, mode="drop", unique_indices=True)
+
+
+def _by_group(x: Array, size: int) -> Array:
+    """Consecutive entries in groups of `size`, the last filled up with 0."""
+    return jnp.pad(x, (0, -len(x) % size)).reshape(-1, size)

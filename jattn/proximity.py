@@ -1,0 +1,54 @@
+"""Complete graphs whose edge weights follow from where their nodes are, such as superpixels: a rule in place of a list."""
+
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jaxtyping import Array, Float
+from jraph import GraphsTuple
+
+
+@struct.dataclass
+class Proximity:
+    """Weights of complete graphs without self-loops: exp(-d / width) for two nodes at a distance d.
+
+    It stands in the `edges` of a `GraphsTuple` where a list of weights would, as a pytree without leaves; the nodes have
+    "position" [nodes, dimensions].
+
+    Attributes:
+      width: in the units of positions, or of their square where `squared`.
+      squared: whether weights are exp(-d^2 / width).
+    """
+
+    width: float = struct.field(pytree_node=False)
+    squared: bool = struct.field(pytree_node=False, default=False)
+
+    def __post_init__(self) -> None:
+        if not self.width > 0:
+            raise ValueError(f"width: {self.width} is not allowed, expected more than 0")
+
+    def weights(
+        self, a: Float[Array | np.ndarray, "*rows dimensions"], b: Float[Array | np.ndarray, "*rows dimensions"]
+    ) -> Float[Array, "*rows"]:
+        """The weights between nodes at `a` and other nodes at `b`."""
+        squares = sum((a[..., k] - b[..., k]) ** 2 for k in range(a.shape[-1]))  # no array of differences
+        return jnp.exp(-(squares if self.squared else jnp.sqrt(squares)) / self.width)
+
+
+def list_edges(graphs: GraphsTuple) -> GraphsTuple:
+    """Host-side graphs of a `Proximity` with every edge listed, n (n - 1) for a graph of n nodes.
+
+    Raises:
+      ValueError: their edges are listed already.
+    """
+    rule = graphs.edges
+    if not isinstance(rule, Proximity):
+        raise ValueError("graphs: their edges are listed already")
+    n_node, position = np.asarray(graphs.n_node), np.asarray(graphs.nodes["position"])
+    ends = [np.zeros((2, 0), int)]
+    for start, n in zip(np.cumsum(n_node) - n_node, n_node, strict=True):
+        ends.append(start + np.stack(np.nonzero(~np.eye(n, dtype=bool))))
+    senders, receivers = np.concatenate(ends, axis=1).astype(np.int32)
+    weights = np.asarray(rule.weights(position[senders], position[receivers]))
+    return graphs._replace(
+        edges=weights, senders=senders, receivers=receivers, n_edge=(n_node * (n_node - 1)).astype(np.int32)
+    )
