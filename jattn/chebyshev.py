@@ -46,10 +46,11 @@ def chebyshev_terms(
 def chebyshev_filter(
     x: Float[Array, "nodes in"],
     kernel: Float[Array, "in order out"],
+    bias: Float[Array, "out"],
     topology: Topology,
     aggregation: Aggregation = "mean",
 ) -> Float[Array, "nodes out"]:
-    r"""The sum over k of T_k x W_k, where W_k is `kernel[:, k]`.
+    r"""The bias plus the sum over k of T_k x W_k, where W_k is `kernel[:, k]`; 0 for dropped nodes.
 
     Wide features are mapped first, z_k = x W_k, and summed by Clenshaw's recurrence
 
@@ -60,7 +61,9 @@ def chebyshev_filter(
     width, order, features = kernel.shape
     if order == 1 or width < features:
         terms = chebyshev_terms(x, topology, order, aggregation)
-        return linear_map(jnp.concatenate(terms, axis=1), kernel.swapaxes(0, 1).reshape(-1, features))
+        # The bias as one more term, 1 where a node is kept: no pass over the result to add it and to drop nodes.
+        columns = jnp.concatenate([*terms, topology.kept[:, None].astype(x.dtype)], axis=1)
+        return linear_map(columns, jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]]))
     multiply = topology.normalized()
     z = jnp.split(linear_map(x, kernel.reshape(width, -1)), order, axis=1)
     b, after = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
@@ -70,4 +73,4 @@ def chebyshev_filter(
     rest = -multiply(b) if after is None else -multiply(b) - after
     if aggregation == "sum":
         rest = topology.degrees[:, None] * rest
-    return z[0] + rest
+    return topology.zero_dropped(z[0] + rest + bias)

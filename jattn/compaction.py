@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int, Shaped
 
 from jattn.topology import Blocks
 
@@ -54,12 +54,13 @@ def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"
     """
     blocks, block, _ = topology.adjacency.shape
     nodes, groups = blocks * block, -(-blocks // layout.merged)
-    kept = _by_group(topology.kept, layout.merged * block)
-    place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], nodes)
     size = groups * layout.block
+    kept = _by_group(topology.kept, layout.merged * block)
+    place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], size)
     rows = jnp.arange(nodes, nodes + size).at[place.reshape(-1)[:nodes]].set(jnp.arange(nodes), mode="drop")
     last = np.minimum(np.arange(1, groups + 1) * layout.merged * block, nodes) - 1
-    graph_of = jnp.where(rows < nodes, take(topology.graph_of, rows), jnp.repeat(topology.graph_of[last], layout.block))
+    behind = jnp.repeat(topology.graph_of[last], layout.block)
+    graph_of = jnp.where(rows < nodes, take(topology.graph_of, rows), behind)
     by_group = rows.reshape(groups, layout.block)
     receiver, sender = by_group[:, :, None], by_group[:, None]
     weights = topology.adjacency.reshape(nodes, block).at[receiver, sender % block].get(mode="fill", fill_value=0)
@@ -74,12 +75,14 @@ def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"
     ), rows
 
 
-def take(x: Float[Array, "nodes *features"], rows: Int[Array, "rows"]) -> Float[Array, "rows *features"]:
+def take(x: Shaped[Array, "nodes *features"], rows: Int[Array, "rows"]) -> Shaped[Array, "rows *features"]:
     """x in the rows of a layout, 0 where there is no node."""
     return x.at[rows].get(mode="fill", fill_value=0, unique_indices=True)
 
 
-def put_back(x: Array, rows: Int[Array, "rows"], nodes: int) -> Array:
+def put_back(
+    x: Shaped[Array, "rows *features"], rows: Int[Array, "rows"], nodes: int
+) -> Shaped[Array, "nodes *features"]:
     """The inverse of `take`, 0 for nodes that were dropped."""
     return jnp.zeros((nodes, *x.shape[1:]), x.dtype).at[rows].set(x, mode="drop", unique_indices=True)
 

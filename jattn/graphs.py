@@ -134,6 +134,10 @@ def check(graphs: GraphsTuple) -> None:
     weights = np.zeros(0, np.float32) if by_rule else np.asarray(graphs.edges)
     features, attention = (np.asarray(graphs.nodes[name]) for name in ("features", "attention"))
     nodes, edges = int(n_node.sum()), int(n_edge.sum())
+    if by_rule and edges:
+        raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
+    if by_rule and "position" not in graphs.nodes:
+        raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
     if (n_node < 0).any() or (n_edge < 0).any():
         raise ValueError("n_node and n_edge: a size is negative")
     _expect_length("features", features, nodes, "node")
@@ -144,10 +148,6 @@ def check(graphs: GraphsTuple) -> None:
     label = np.asarray(graphs.globals["label"])
     named = {"features": features, "attention": attention, "weights": weights, "label": label}
     if by_rule:
-        if edges:
-            raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
-        if "position" not in graphs.nodes:
-            raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
         named["position"] = np.asarray(graphs.nodes["position"])
         _expect_length("position", named["position"], nodes, "node")
     for name, array in named.items():

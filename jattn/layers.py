@@ -52,9 +52,9 @@ class ChebyshevFilter(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
-        """Filters features, whose dropped rows have to be 0."""
+        """Filters features, whose dropped rows have to be 0, as they are in the result."""
         kernel, bias = _weights(self, (x.shape[-1], self.order), self.features, linear_init)
-        return chebyshev_filter(x, kernel, topology, self.aggregation) + bias
+        return chebyshev_filter(x, kernel, bias, topology, self.aggregation)
 
 
 class ChebyGINConv(nn.Module):
@@ -82,11 +82,9 @@ class ChebyGINConv(nn.Module):
     def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
         """The convolved features before the activation; rows of dropped nodes are 0."""
         if self.hidden is None:
-            y = ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology)
-        else:
-            hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology)
-            y = Linear(self.features, name="linear")(nn.relu(hidden))
-        return topology.zero_dropped(y)
+            return ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology)
+        hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology)
+        return topology.zero_dropped(Linear(self.features, name="linear")(nn.relu(hidden)))
 
 
 def _weights(

@@ -18,7 +18,11 @@ def parts_of(seeds: int) -> int:
 
 
 def over_devices(
-    function: Callable[..., Any], seeds: int, *specs: tuple[str | None, ...], optimize: bool = True
+    function: Callable[..., Any],
+    seeds: int,
+    *specs: tuple[str | None, ...],
+    one_by_one: bool = False,
+    optimize: bool = True,
 ) -> Any:
     """Compiles `function`, written for one seed, for many: a vmap on every device that gets a share of them.
 
@@ -28,6 +32,7 @@ def over_devices(
       *specs: for every argument the names of its leading axes: "seeds" for the one of seeds, which `function` does not
         see, "parts" for one of `parts_of(seeds)`, of which it sees its own as an axis of 1, None for others; () where
         all devices have all of it.
+      one_by_one: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
       optimize: False for what runs once, which compiles in a third of the time.
 
     Returns:
@@ -36,8 +41,9 @@ def over_devices(
     shape = _seed_devices(seeds), parts_of(seeds)
     mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
     axes = tuple(0 if SEEDS in spec else None for spec in specs)
+    of_seeds = _alone if seeds == shape[0] else _one_by_one if one_by_one else jax.vmap
     spread = jax.shard_map(
-        jax.vmap(function, axes) if seeds > shape[0] else _alone(function, axes),
+        of_seeds(function, axes),
         mesh=mesh,
         in_specs=tuple(PartitionSpec(*spec) for spec in specs),
         out_specs=PartitionSpec(SEEDS),
@@ -60,6 +66,24 @@ def _alone(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callab
             for argument, axis in zip(arguments, axes, strict=True)
         ]
         return jax.tree.map(lambda x: x[None], function(*own))
+
+    return mapped
+
+
+def _one_by_one(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """What `vmap` does, one seed after another."""
+
+    def mapped(*arguments: Any) -> Any:
+        def of_seed(own: list[Any]) -> Any:
+            seeds = iter(own)
+            return function(
+                *(
+                    argument if axis is None else next(seeds)
+                    for argument, axis in zip(arguments, axes, strict=True)
+                )
+            )
+
+        return jax.lax.map(of_seed, [argument for argument, axis in zip(arguments, axes, strict=True) if axis == 0])
 
     return mapped
 

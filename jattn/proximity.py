@@ -11,8 +11,8 @@ from jraph import GraphsTuple
 class Proximity:
     """Weights of complete graphs without self-loops: exp(-d / width) for two nodes at a distance d.
 
-    It stands in the `edges` of a `GraphsTuple` where a list of weights would, as a pytree without leaves; the nodes have
-    "position" [nodes, dimensions].
+    It stands in the `edges` of a `GraphsTuple` where a list of weights would, as a pytree without leaves; nodes have
+    "position" [nodes, dimensions] then.
 
     Attributes:
       width: in the units of positions, or of their square where `squared`.
@@ -27,9 +27,9 @@ class Proximity:
             raise ValueError(f"width: {self.width} is not allowed, expected more than 0")
 
     def weights(
-        self, a: Float[Array | np.ndarray, "*rows dimensions"], b: Float[Array | np.ndarray, "*rows dimensions"]
-    ) -> Float[Array, "*rows"]:
-        """The weights between nodes at `a` and other nodes at `b`."""
+        self, a: Float[Array | np.ndarray, "... dimensions"], b: Float[Array | np.ndarray, "... dimensions"]
+    ) -> Float[Array, "..."]:
+        """The weights between nodes at `a` and other nodes at `b`, whose shapes broadcast."""
         squares = sum((a[..., k] - b[..., k]) ** 2 for k in range(a.shape[-1]))  # no array of differences
         return jnp.exp(-(squares if self.squared else jnp.sqrt(squares)) / self.width)
 

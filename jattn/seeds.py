@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.batching import Bucket, Split, gather, put, scatter
@@ -20,6 +20,7 @@ from jattn.training import Params, Predictions, State, TrainConfig, make_predict
 
 EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
 LABEL_NODES = 500  # the same for leave-one-out, whose graphs of a batch should be alike in size
+PIECE = 100  # of its batches, after which leave-one-out tells how far it is
 LEFT_OUT_ROWS = 1024  # rows that leave-one-out predicts together: copies of a batch times its nodes
 
 
@@ -89,7 +90,8 @@ def train_seeds(
 
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
-    run_epoch = over_devices(epoch, len(seeds), (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS))
+    specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
+    run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=network.compact)
     ahead = run_epoch(state, split, targets, batches[:, 0])
     for number in range(1, epochs + 1):
         state, (loss, predictions) = ahead
@@ -118,7 +120,13 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     return jax.tree.map(_join, *parts)
 
 
-def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, task: Task) -> LeaveOneOut:
+def leave_one_out_seeds(
+    network: Network,
+    params: Params,
+    graphs: GraphsTuple,
+    task: Task,
+    progress: Callable[[int], Any] = lambda graphs: None,
+) -> LeaveOneOut:
     """Leave-one-out attention of every seed's network for a host-side split: numpy arrays [seeds, ...], in its order.
 
     Args:
@@ -126,17 +134,29 @@ def leave_one_out_seeds(network: Network, params: Params, graphs: GraphsTuple, t
       params: weights with a leading axis of seeds.
       graphs: the split.
       task: what the network predicts.
+      progress: called now and then with the number of graphs that were done since the last call.
 
     Raises:
       ValueError: there are no graphs.
     """
     _expect_graphs(graphs)
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
-    parts = [
-        jax.device_get(_compiled_labels(network, bucket, task, seeds)(params, split, batches))
-        for batches, bucket in plan(graphs, LABEL_NODES, parts_of(seeds), size_classes(graphs))
-    ]
-    return jax.tree.map(_join, *parts)
+    result: LeaveOneOut | None = None
+    for batches, bucket in plan(graphs, LABEL_NODES, parts_of(seeds), size_classes(graphs)):
+        left_out = _compiled_labels(network, bucket, task, seeds)
+        for piece in _pieces(batches):
+            part = jax.device_get(left_out(params, split, piece))
+            result = part if result is None else jax.tree.map(np.add, result, part)
+            progress(int((piece >= 0).sum()))
+    return cast(LeaveOneOut, result)
+
+
+def _pieces(batches: Int[np.ndarray, "parts steps entries"]) -> Iterator[Int[np.ndarray, "parts steps entries"]]:
+    """Steps in pieces of equal length, filled up with empty ones, so that one program runs them all."""
+    steps = -(-batches.shape[1] // -(-batches.shape[1] // PIECE))
+    for start in range(0, batches.shape[1], steps):
+        piece = batches[:, start : start + steps]
+        yield np.pad(piece, ((0, 0), (0, steps - piece.shape[1]), (0, 0)), constant_values=-1)
 
 
 def _expect_graphs(graphs: GraphsTuple) -> None:

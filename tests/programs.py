@@ -123,7 +123,7 @@ def assert_close(actual, expected, tolerance=2e-5):
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape
     if expected.size:
-        assert np.abs(actual - expected).max() <= tolerance * max(1, np.abs(expected).max())
+        assert np.abs(1.0 * actual - expected).max() <= tolerance * max(1, np.abs(expected).max())
 
 
 def assert_same_result(actual, expected, graphs):

@@ -132,15 +132,21 @@ def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, 
     rng = np.random.default_rng(order)
     x = topology.zero_dropped(jnp.asarray(rng.normal(size=(BUCKET.nodes, 3)), jnp.float32))
     kernel = jnp.asarray(rng.normal(size=(3, order, features)), jnp.float32)
+    bias = jnp.asarray(rng.normal(size=features), jnp.float32)
     cotangent = jnp.asarray(rng.normal(size=(BUCKET.nodes, features)), jnp.float32)
 
-    def plain(x, kernel):
-        return sum(term @ kernel[:, k] for k, term in enumerate(chebyshev_terms(x, topology, order, aggregation)))
+    def plain(x, kernel, bias):
+        terms = chebyshev_terms(x, topology, order, aggregation)
+        return topology.zero_dropped(sum(term @ kernel[:, k] for k, term in enumerate(terms)) + bias)
 
-    expected, expected_vjp = jax.vjp(plain, x, kernel)
-    actual, vjp = jax.vjp(lambda x, kernel: chebyshev_filter(x, kernel, topology, aggregation), x, kernel)
+    def filtered(x, kernel, bias):
+        return chebyshev_filter(x, kernel, bias, topology, aggregation)
+
+    expected, expected_vjp = jax.vjp(plain, x, kernel, bias)
+    actual, vjp = jax.vjp(filtered, x, kernel, bias)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
-    for a, b in zip(vjp(cotangent), expected_vjp(cotangent), strict=True):
+    (dx, *weights), (expected_dx, *expected_weights) = vjp(cotangent), expected_vjp(cotangent)
+    for a, b in zip([topology.zero_dropped(dx), *weights], [expected_dx, *expected_weights], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-4)
 
 
