@@ -12,9 +12,8 @@ Knyazev et al. 2019, Tables 1 and 3.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jraph import GraphsTuple
-
 from experiments.command import Experiment, GeneratedSettings
+from experiments.protocol import Data
 from jattn.datasets.colors import generate_colors, published_colors
 
 
@@ -34,12 +33,12 @@ class Colors(GeneratedSettings):
         if self.dimension < 3:
             raise ValueError(f"dimension: {self.dimension} is not allowed, expected at least 3")
 
-    def splits(self) -> dict[str, GraphsTuple]:
+    def data(self) -> Data:
         """The data that these settings ask for."""
         if self.data_dir is not None:
-            return published_colors(self.data_dir)
+            return Data(published_colors(self.data_dir))
         tests = self.test_graphs
-        return generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed)
+        return Data(generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed))
 
 
 WEAK = Colors()
@@ -81,7 +80,7 @@ PAPER = {
 }
 
 
-EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.splits)
+EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.data)
 
 if __name__ == "__main__":
     EXPERIMENT.run()

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from jraph import GraphsTuple
-
 from experiments import protocol
 from experiments.settings import Settings, configure_jax, fail, parse
 from jattn.losses import Task
+
+FREE = ("out", "data_dir", "seeds", "seed", "data_seed", "noise_seed", "compact")  # a preset with others is still that
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Experiment:
       about: the module's docstring, for `--help`.
       presets: settings by name, the default first.
       paper: the paper's figures by preset: what the table shows for each subset, and as "auc" for the first pooling.
-      splits: reads or draws the data that settings ask for.
+      data: reads or draws the data that settings ask for.
       task: what is predicted.
       outputs: outputs a graph.
     """
@@ -53,14 +53,14 @@ class Experiment:
     about: str
     presets: Mapping[str, Any]
     paper: Mapping[str, Mapping[str, str]]
-    splits: Callable[[Any], Mapping[str, GraphsTuple]]
+    data: Callable[[Any], protocol.Data]
     task: Task = "regression"
     outputs: int = 1
 
     def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
         """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
         asked = self.presets[preset]
-        free = {field: getattr(asked, field) for field in ("out", "data_dir", "seeds", "seed", "data_seed")}
+        free = {field.name: getattr(asked, field.name) for field in fields(asked) if field.name in FREE}
         return self.paper.get(preset, {}) if replace(settings, **free) == asked else {}
 
     def main(self, arguments: Sequence[str]) -> None:
@@ -68,11 +68,11 @@ class Experiment:
         program = f"python -m experiments.{self.name}"
         preset, settings = parse(self.presets, next(iter(self.presets)), arguments, program, self.about)
         try:
-            splits = self.splits(settings)
+            data = self.data(settings)
         except (ValueError, OSError) as error:
             fail(str(error))
         try:
-            results = protocol.run(settings, f"{self.name}-{preset}", splits, self.task, self.outputs)
+            results = protocol.run(settings, f"{self.name}-{preset}", data, self.task, self.outputs)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             raise SystemExit(130) from None

@@ -1,7 +1,8 @@
 """What a person sees while a stage trains: a progress bar in a terminal, a line now and then elsewhere."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 from tqdm import tqdm
@@ -33,3 +34,19 @@ class Progress:
         epoch = line["epoch"]
         if self.bar.disable and (epoch % -(-self.epochs // LINES) == 0 or epoch == self.epochs):
             print(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}", file=sys.stderr)
+
+
+@contextmanager
+def count_graphs(stage: str, graphs: int) -> Iterator[Callable[[int], Any]]:
+    """A bar, or lines, for a stage that works through graphs; yields what to call with the number of those just done."""
+    with tqdm(total=graphs, desc=stage, unit="graph", disable=not sys.stderr.isatty()) as bar:
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            bar.update(more)
+            before, done = done, done + more
+            if bar.disable and (done == graphs or done * LINES // graphs > before * LINES // graphs):
+                print(f"{stage}: {done} of {graphs} graphs", file=sys.stderr)
+
+        yield count

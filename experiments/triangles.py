@@ -13,9 +13,8 @@ Knyazev et al. 2019, Tables 1 and 3.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jraph import GraphsTuple
-
 from experiments.command import Experiment, GeneratedSettings
+from experiments.protocol import Data
 from jattn.datasets.triangles import generate_triangles, published_triangles
 
 
@@ -23,11 +22,11 @@ from jattn.datasets.triangles import generate_triangles, published_triangles
 class Triangles(GeneratedSettings):
     """TRIANGLES, with the settings of all experiments."""
 
-    def splits(self) -> dict[str, GraphsTuple]:
+    def data(self) -> Data:
         """The data that these settings ask for."""
         if self.data_dir is not None:
-            return published_triangles(self.data_dir)
-        return generate_triangles(self.train_graphs, self.test_graphs, self.test_graphs, self.data_seed)
+            return Data(published_triangles(self.data_dir))
+        return Data(generate_triangles(self.train_graphs, self.test_graphs, self.test_graphs, self.data_seed))
 
 
 SUPERVISED = Triangles(
@@ -86,7 +85,7 @@ PAPER = {
     "global": {"orig": "66", "large": "30"},
 }
 
-EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.splits)
+EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.data)
 
 if __name__ == "__main__":
     EXPERIMENT.run()

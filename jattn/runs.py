@@ -4,10 +4,12 @@ config.json     the configuration
 metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, ...
 results.json    scores of the finished run
 weights.npz     trained weights of all seeds, named by their path in the network
+labels.npz      leave-one-out labels of the training graphs, and a hash of the twin and the graphs that they are of
 """
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -81,24 +83,33 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_weights(path: Path, params: Mapping[str, Any]) -> None:
     """Writes a network's parameters as an npz file whose names are paths such as `conv_0/linear/kernel`."""
-    arrays = {"/".join(name): np.asarray(array) for name, array in flatten_dict(params).items()}
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-
-    write_atomically(path, write)
+    write_arrays(path, {"/".join(name): array for name, array in flatten_dict(params).items()})
 
 
 def read_weights(path: Path) -> dict[str, Any]:
     """The parameters that `write_weights` wrote."""
+    return unflatten_dict({tuple(name.split("/")): array for name, array in read_arrays(path).items()})
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Writes named arrays as an npz file."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
+
+    write_atomically(path, write)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays that `write_arrays` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
-        return unflatten_dict({tuple(name.split("/")): arrays[name] for name in arrays})
+        return dict(arrays)
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then renames it to `path`."""
-    temporary = path.with_name(f".{path.name}.partial{path.suffix}")
+    """Lets `write` fill a temporary file beside `path`, of this process alone, then renames it to `path`."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial{path.suffix}")
     try:
         write(temporary)
         temporary.replace(path)

@@ -84,3 +84,12 @@ def test_a_run_removes_the_results_of_the_run_that_it_replaces(tmp_path):
     write_json(tmp_path / "results.json", {"a": 1})
     open_run(tmp_path, Config(out=tmp_path)).close()
     assert not (tmp_path / "results.json").exists()
+
+
+def test_processes_that_write_the_same_file_do_not_meet(tmp_path, monkeypatch):
+    used = []
+    for process in (1, 2):
+        monkeypatch.setattr("os.getpid", lambda process=process: process)
+        write_atomically(tmp_path / "weights.npz", lambda temporary: (used.append(temporary), temporary.touch()))
+    assert used[0] != used[1]
+    assert [p.name for p in tmp_path.iterdir()] == ["weights.npz"]

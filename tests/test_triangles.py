@@ -85,7 +85,7 @@ def test_presets_of_every_kind_run(preset, tmp_path):
 
 
 def test_the_published_file_is_read(shared):
-    splits = SUPERVISED.__class__(data_dir=shared / "data").splits()
+    splits = SUPERVISED.__class__(data_dir=shared / "data").data().splits
     assert [len(split.n_node) for split in splits.values()] == [30_000, 5_000, 5_000, 5_000]
 
 

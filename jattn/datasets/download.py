@@ -1,0 +1,117 @@
+"""Downloading files into a folder: from one of several mirrors, resumed where it was cut, checked by its hash."""
+
+import functools
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pooch
+import requests
+from filelock import FileLock
+from tqdm import tqdm
+
+_WAITS = (0, 1, 4)  # seconds before each round of attempts
+_TIMEOUT = (10, 30)  # seconds until a server answers a connection, and until it sends more
+_PIECE = 1 << 16  # bytes
+
+
+class DownloadError(OSError):
+    """Files could not be downloaded; the message names them, the folder they belong in and all addresses."""
+
+
+def cache_folder() -> Path:
+    """The user's cache folder of jattn: `$XDG_CACHE_HOME/jattn`, or `~/.cache/jattn`. It need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jattn"
+
+
+def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> list[Path]:
+    """Downloads those files that a folder lacks, with a progress bar where standard error is a terminal.
+
+    A file appears under its name only when it is whole. Until then it grows as `.NAME.partial`, which the next attempt,
+    the next mirror and the next run go on with. Of several processes that want it, one downloads it.
+
+    Args:
+      hashes: the files' names, and of each "md5:" or "sha256:" and the digest.
+      mirrors: addresses of folders that hold them, in the order in which to try them.
+      folder: made where it does not exist.
+
+    Returns:
+      The files' paths, in order.
+
+    Raises:
+      DownloadError: no mirror gave a file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, known_hash in hashes.items():
+        if _is_whole(folder / name, known_hash):
+            continue
+        with FileLock(folder / f".{name}.lock"):
+            failures = _fetch_one(name, known_hash, mirrors, folder)
+        if not _is_whole(folder / name, known_hash):
+            missing = [name for name, known_hash in hashes.items() if not _is_whole(folder / name, known_hash)]
+            raise DownloadError(_help(missing, mirrors, folder, failures))
+    return [folder / name for name in hashes]
+
+
+def _fetch_one(name: str, known_hash: str, mirrors: Sequence[str], folder: Path) -> list[str]:
+    """Tries the mirrors in rounds until one gives the file; returns what was wrong with each of them."""
+    failures = {}
+    resume = functools.partial(_resume, folder / f".{name}.partial")
+    for wait in _WAITS:
+        time.sleep(wait)
+        for mirror in mirrors:
+            address = _address(mirror, name)
+            try:
+                pooch.retrieve(address, known_hash=known_hash, fname=name, path=folder, downloader=resume)
+                return []  # which it also does where another process was quicker
+            except (requests.RequestException, ValueError) as error:  # a ValueError is a wrong hash
+                failures[address] = str(error)
+    return [f"{address}: {reason}" for address, reason in failures.items()]
+
+
+def _resume(partial: Path, address: str, output: str, _: object) -> None:
+    """Completes a partial file and moves it to `output`, whose hash pooch checks; a wrong one is gone then."""
+    start = partial.stat().st_size if partial.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    with requests.get(address, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+        if response.status_code != requests.codes.requested_range_not_satisfiable:
+            response.raise_for_status()
+            goes_on = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            _append(response, partial, start if goes_on else 0)
+    # Where there are no bytes after those of the partial file, it may be whole already.
+    partial.replace(output)
+
+
+def _append(response: requests.Response, partial: Path, start: int) -> None:
+    length = response.headers.get("Content-Length")
+    with (
+        partial.open("ab" if start else "wb") as file,
+        tqdm(
+            total=start + int(length) if length else None,
+            initial=start,
+            desc=partial.name.removeprefix(".").removesuffix(".partial"),
+            unit="B",
+            unit_scale=True,
+            disable=not sys.stderr.isatty(),
+        ) as bar,
+    ):
+        for piece in response.iter_content(_PIECE):
+            file.write(piece)
+            bar.update(len(piece))
+
+
+def _is_whole(file: Path, known_hash: str) -> bool:
+    algorithm, _, digest = known_hash.partition(":")
+    return file.is_file() and pooch.file_hash(file, algorithm) == digest
+
+
+def _address(mirror: str, name: str) -> str:
+    return f"{mirror.rstrip('/')}/{name}"
+
+
+def _help(missing: Sequence[str], mirrors: Sequence[str], folder: Path, failures: Sequence[str]) -> str:
+    addresses = [" or ".join(_address(mirror, name) for mirror in mirrors) for name in missing]
+    asked = f"can't download {', '.join(missing)}; fetch by hand and put into {folder}:"
+    return "\n  ".join([asked, *addresses, "what went wrong:", *failures])

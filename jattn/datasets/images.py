@@ -1,0 +1,136 @@
+"""Graphs of images: a node a superpixel, and edges between all nodes whose weights fall with their distance."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from jaxtyping import Float32
+from jraph import GraphsTuple
+from numpy.typing import ArrayLike
+
+from jattn.datasets.segments import MNIST_75SP, Image, Segmentation
+from jattn.datasets.superpixels import Superpixels, superpixels
+from jattn.graphs import check
+from jattn.proximity import Proximity
+
+Target: TypeAlias = Literal["bright", "nonzero"]
+
+NEARBY = Proximity((0.1 * math.pi) ** 2)
+
+
+def image_graphs(
+    images: np.ndarray | Sequence[Image],
+    label: ArrayLike = 0,
+    *,
+    segmentation: Segmentation = MNIST_75SP,
+    columns: int | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    attention: Target | None = None,
+    edges: Proximity = NEARBY,
+    processes: int | None = None,
+) -> GraphsTuple:
+    """Graphs of a user's own images, made as those of MNIST-75sp are.
+
+    Features are the mean of each channel over a superpixel, then the row and column of its centre of mass, divided by
+    the image's longer side: all from 0 to 1, unless `mean` and `std` normalise them.
+
+    Args:
+      images: as for `superpixels`: arrays or files of any size, gray or with three channels.
+      label: class or value to regress of each image, or one for all.
+      segmentation: how images are cut.
+      columns: number of feature columns for channels; a gray image's one may fill several, as it does MNIST-75sp's 3.
+      mean: what is subtracted from features, one number a feature; a trained model needs that of its training set.
+      std: what they are divided by then.
+      attention: the target: "bright" is the mean of channels where it is at least 0.5 and 0 elsewhere, "nonzero" is 1
+        where it is over 0. Unknown, which is 0 everywhere, where not given.
+      edges: the rule that gives their weights.
+      processes: as for `superpixels`.
+
+    Returns:
+      A numpy `GraphsTuple` in the order of the images, with the fields `jattn.graphs` lists.
+
+    Raises:
+      FileNotFoundError: a file does not exist.
+      ValueError: something is no image, or an argument does not fit the images.
+    """
+    found = superpixels(images, segmentation, processes)
+    labels = np.asarray(label)
+    if labels.ndim > 1 or labels.shape not in ((), (len(found.n_node),)):
+        raise ValueError(f"label: expected one for each of {len(found.n_node)} images, got shape {labels.shape}")
+    x = raw_features(found, columns)
+    if mean is not None or std is not None:
+        x = normalized(x, *statistics(mean, std, x.shape[1]))
+    graphs = superpixel_graphs(found, x, np.broadcast_to(labels, len(found.n_node)), attention, edges)
+    check(graphs)
+    return graphs
+
+
+def raw_features(found: Superpixels, columns: int | None = None) -> Float32[np.ndarray, "nodes features"]:
+    """Features before normalisation: intensity in `columns` columns, as many as channels where not given; position."""
+    channels = found.intensity.shape[1]
+    columns = columns or channels
+    if channels not in (1, columns):
+        raise ValueError(f"columns: {columns} is not allowed, the images have {channels} channels")
+    intensity = np.broadcast_to(found.intensity, (len(found.intensity), columns))
+    return np.concatenate([intensity, found.position], axis=1)
+
+
+def statistics(mean: ArrayLike | None, std: ArrayLike | None, features: int) -> tuple[np.ndarray, np.ndarray]:
+    """A mean and a standard deviation a feature as arrays, checked."""
+    checked = []
+    for name, value in (("mean", mean), ("std", std)):
+        if value is None:
+            raise ValueError(f"{name}: mean and std are given both or neither")
+        numbers = np.asarray(value, np.float32)
+        if numbers.shape != (features,) or not np.isfinite(numbers).all():
+            raise ValueError(f"{name}: expected {features} finite numbers, got {value!r}")
+        checked.append(numbers)
+    if (checked[1] <= 0).any():
+        raise ValueError(f"std: expected numbers over 0, got {std!r}")
+    return checked[0], checked[1]
+
+
+def normalized(
+    features: Float32[np.ndarray, "nodes features"],
+    mean: Float32[np.ndarray, "features"],
+    std: Float32[np.ndarray, "features"],
+) -> Float32[np.ndarray, "nodes features"]:
+    """Features less their mean, divided by their standard deviation, in place of what was given."""
+    features -= mean
+    features /= std
+    return features
+
+
+def superpixel_graphs(
+    found: Superpixels,
+    features: Float32[np.ndarray, "nodes features"],
+    label: ArrayLike,
+    attention: Target | None,
+    edges: Proximity,
+) -> GraphsTuple:
+    """Graphs of superpixels; all arguments as for `image_graphs`."""
+    label = np.asarray(label)
+    whole = np.array_equal(label, np.round(label))
+    none = np.zeros(0, np.int32)
+    return GraphsTuple(
+        nodes={"features": features, "attention": _target(found, attention), "position": found.position},
+        edges=edges,
+        senders=none,
+        receivers=none,
+        globals={"label": label.astype(np.int32 if whole else np.float32)},
+        n_node=found.n_node,
+        n_edge=np.zeros_like(found.n_node),
+    )
+
+
+def _target(found: Superpixels, kind: Target | None) -> np.ndarray:
+    intensity = found.intensity.mean(axis=1)
+    if kind is None:
+        return np.zeros_like(intensity)
+    if kind == "nonzero":
+        return (intensity > 0).astype(np.float32)
+    if kind == "bright":
+        return np.where(intensity >= 0.5, intensity, np.float32(0))
+    raise ValueError(f"attention: {kind!r} is not allowed, expected 'bright' or 'nonzero'")

@@ -1,0 +1,209 @@
+"""The superpixels of many images: cut on all cores, and kept on disk."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import warnings
+import zipfile
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from jaxtyping import Float32, Int32, UInt8
+from tqdm import tqdm
+
+from jattn.datasets import segments
+from jattn.datasets.download import cache_folder
+from jattn.datasets.segments import MNIST_75SP, Described, Image, Segmentation, described
+from jattn.runs import write_atomically
+
+VERSION = 1  # of what is kept on disk: to be raised when the same settings give other superpixels
+
+_CHUNK = 25  # images that a process is given at a time
+_WORTH = 500  # digits whose cutting takes about as long as a process takes to start
+
+
+class Superpixels(NamedTuple):
+    """The superpixels of images, one image after another.
+
+    Attributes:
+      intensity: mean of each channel over a superpixel's pixels, from 0 to 1.
+      position: row and column of its centre of mass, pixels counted from 0, divided by the image's longer side.
+      n_node: number of superpixels of each image.
+    """
+
+    intensity: Float32[np.ndarray, "nodes channels"]
+    position: Float32[np.ndarray, "nodes 2"]
+    n_node: Int32[np.ndarray, "images"]
+
+    def between(self, first: int, last: int) -> "Superpixels":
+        """Those of the images from `first` up to, without, `last`, as views."""
+        start, stop = self.n_node[:first].sum(), self.n_node[:last].sum()
+        return Superpixels(self.intensity[start:stop], self.position[start:stop], self.n_node[first:last])
+
+
+def superpixels(
+    images: np.ndarray | Sequence[Image], segmentation: Segmentation = MNIST_75SP, processes: int | None = None
+) -> Superpixels:
+    """Cuts images into superpixels, with a progress bar where standard error is a terminal.
+
+    Args:
+      images: arrays [height, width] or [height, width, channels], or files that hold them, such as PNGs. Pixels are
+        uint8, uint16 or bool, or floats from 0 to 1. Channels are 1 or 3; one more is opacity, which has to be full.
+        Sizes may differ, numbers of channels may not.
+      segmentation: how they are cut.
+      processes: how many share the work; as many as there are cores where not given, fewer for few images. The result
+        doesn't depend on it.
+
+    Returns:
+      The superpixels, in the order of the images.
+
+    Raises:
+      FileNotFoundError: a file does not exist.
+      ValueError: something is no image as described; the message says which, counted from 0.
+    """
+    if isinstance(images, str | os.PathLike):
+        raise ValueError(f"images: expected a list of them, got {images!r}")
+    requests = [(images[start : start + _CHUNK], start) for start in range(0, len(images), _CHUNK)]
+    processes = min(_cores(), len(images) // _WORTH) if processes is None else min(processes, len(requests))
+    cutting = _serially(requests, segmentation) if processes < 2 else _in_processes(requests, segmentation, processes)
+    parts: list[Described] = []
+    with (
+        tqdm(total=len(images), desc="superpixels", unit="image", disable=not sys.stderr.isatty()) as bar,
+        contextlib.closing(cutting),
+    ):
+        for answer in cutting:
+            parts += answer
+            bar.update(len(answer))
+    return _joined(parts)
+
+
+def cached_superpixels(
+    images: UInt8[np.ndarray, "images height width *channels"],
+    segmentation: Segmentation = MNIST_75SP,
+    folder: Path | None = None,
+) -> Superpixels:
+    """The superpixels of images, read from a file where they have been cut before, and kept in one otherwise.
+
+    The file's name is a hash of all that they follow from: images, settings, scikit-image's version, `VERSION`. It is
+    never half-written, so runs that start at once may share it. Where it can't be used a warning says why.
+
+    Args:
+      images: as for `superpixels`, in one array.
+      segmentation: how they are cut.
+      folder: the folder of such files; one in the user's cache folder where not given.
+    """
+    file = (folder or cache_folder() / "superpixels") / f"{_key(images, segmentation)}.npz"
+    if file.exists():
+        try:
+            return _read(file, len(images))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            warnings.warn(f"{file} is damaged ({error}); it is made again", stacklevel=2)
+    made = superpixels(images, segmentation)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, lambda temporary: _write(temporary, made))
+    except OSError as error:
+        warnings.warn(f"{file} can't be written ({error.strerror}); superpixels are not kept", stacklevel=2)
+    return made
+
+
+_Request: TypeAlias = tuple[np.ndarray | Sequence[Image], int]  # images, and the number of the first
+
+
+def _serially(requests: Sequence[_Request], segmentation: Segmentation) -> Generator[list[Described], None, None]:
+    for images, first in requests:
+        yield [described(image, segmentation, first + i) for i, image in enumerate(images)]
+
+
+def _in_processes(
+    requests: Sequence[_Request], segmentation: Segmentation, processes: int
+) -> Generator[list[Described], None, None]:
+    """The answers of as many processes, in order, each of them asked by a thread of its own.
+
+    `segments` runs as a program there. multiprocessing would import jattn, and the caller's script once more, which has
+    to be written for that. Processes in a session of their own get no Ctrl-C; they end when their input does.
+    """
+    command = [sys.executable, "-P", segments.__file__]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = subprocess.PIPE
+    workers = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, start_new_session=True)
+        for _ in range(processes)
+    ]
+    idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def ask(request: _Request) -> list[Described]:
+        worker = idle.get()
+        assert worker.stdin and worker.stdout
+        try:
+            pickle.dump((asdict(segmentation), *request), worker.stdin)
+            worker.stdin.flush()
+            answer = pickle.load(worker.stdout)
+        except (BrokenPipeError, EOFError, pickle.UnpicklingError) as error:
+            raise RuntimeError(f"a process that cut superpixels ended with status {worker.wait()}") from error
+        finally:
+            idle.put(worker)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    threads = ThreadPoolExecutor(processes)
+    try:
+        yield from threads.map(ask, requests)
+    finally:
+        for worker in workers:
+            worker.kill()
+        threads.shutdown(cancel_futures=True)
+        for worker in workers:
+            with contextlib.suppress(BrokenPipeError), worker:  # closes its pipes and waits for it
+                pass
+
+
+def _joined(parts: Sequence[Described]) -> Superpixels:
+    if not parts:
+        return Superpixels(np.zeros((0, 1), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.int32))
+    channels = [intensity.shape[1] for intensity, _ in parts]
+    for i, count in enumerate(channels):
+        if count != channels[0]:
+            raise ValueError(f"image {i}: it has {count} channels, image 0 has {channels[0]}")
+    intensity, position = zip(*parts, strict=True)
+    sizes = np.asarray([len(of_image) for of_image in intensity], np.int32)
+    return Superpixels(np.concatenate(intensity), np.concatenate(position), sizes)
+
+
+def _key(images: np.ndarray, segmentation: Segmentation) -> str:
+    follows_from = {"version": VERSION, "scikit-image": version("scikit-image"), "shape": images.shape}
+    key = hashlib.sha256(json.dumps(follows_from | asdict(segmentation)).encode())
+    key.update(images.tobytes())
+    return key.hexdigest()[:32]
+
+
+def _write(file: Path, made: Superpixels) -> None:
+    with file.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **made._asdict())
+
+
+def _read(file: Path, images: int) -> Superpixels:
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        found = Superpixels(**{name: arrays[name] for name in Superpixels._fields})
+    shapes = [array.shape for array in found]
+    nodes = int(found.n_node.sum())
+    if [len(shape) for shape in shapes] != [2, 2, 1] or [shape[0] for shape in shapes] != [nodes, nodes, images]:
+        raise ValueError(f"its arrays have shapes {shapes}")
+    return found
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

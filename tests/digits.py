@@ -1,0 +1,36 @@
+"""MNIST's files with few images; their numbers are patched where the right ones are expected."""
+
+import gzip
+import sys
+
+import numpy as np
+
+NAMES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+
+
+def idx(array):
+    """The content of an idx file."""
+    header = [0x800 + array.ndim, *array.shape]
+    return b"".join(number.to_bytes(4, "big") for number in header) + array.tobytes()
+
+
+def write_mnist(folder, arrays, packed=True):
+    """Writes the four files, in the order of NAMES."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in zip(NAMES, arrays, strict=True):
+        content = idx(np.asarray(array, np.uint8))
+        (folder / (name + ".gz" * packed)).write_bytes(gzip.compress(content, 1) if packed else content)
+    return folder
+
+
+def expect(monkeypatch, train, test, validation=0):
+    """Makes data sets of so many images those that are expected."""
+    for name in ("jattn.datasets.mnist", "jattn.datasets.mnist75sp"):
+        monkeypatch.setattr(sys.modules[name], "TRAIN", train)
+    monkeypatch.setattr(sys.modules["jattn.datasets.mnist"], "TEST", test)
+    monkeypatch.setattr(sys.modules["jattn.datasets.mnist75sp"], "VALIDATION", validation)
