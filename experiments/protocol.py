@@ -35,6 +35,7 @@ from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
 from jattn.training import Params, Predictions, TrainConfig
 
 AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
+AUC_NODES = 30_000_000  # nodes that these look at, in all; 10 seconds
 DRAWN = 3  # graphs of each subset that a run draws
 
 Draw = Callable[[Mapping[str, GraphsTuple], Predictions, Path], None]
@@ -181,6 +182,8 @@ class _Stages:
         """The weights of all seeds after training, with `attention` as its target where given."""
         settings, start = self.settings, time.perf_counter()
         seeds = range(settings.seed, settings.seed + settings.seeds)
+        points = np.clip(AUC_NODES // (len(seeds) * int(self.graphs.n_node.sum()) + 1), 3, AUC_POINTS)
+        every = -(-epochs // int(points))
         training = train_seeds(network, config, self.graphs, seeds, epochs, settings.batch_size, attention)
         with self.timed(stage), Progress(stage, epochs) as progress:
             for epoch in training:
@@ -192,7 +195,7 @@ class _Stages:
                     "loss": spread(np.asarray(epoch.loss).tolist()),
                     "accuracy": self._accuracy(predictions),
                 }
-                measured = (epoch.number - 1) % -(-epochs // AUC_POINTS) == 0 or epoch.number == epochs
+                measured = (epoch.number - 1) % every == 0 or epoch.number == epochs
                 if predictions.attention and measured:
                     line["attention_auc"] = self._auc(predictions)
                 write_line(self.lines, line)

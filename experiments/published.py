@@ -2,7 +2,8 @@
 
     python -m experiments.published FOLDER --data-dir DIR
 
-FOLDER holds `index.json` and `NAME.weights.npz` of every model, DIR the published COLORS-3 and TRIANGLES data sets.
+FOLDER holds `index.json` and `NAME.weights.npz` of every model, DIR the published COLORS-3 and TRIANGLES data sets and
+MNIST's files, in DIR or DIR/mnist.
 """
 
 import functools
@@ -19,6 +20,7 @@ from jraph import GraphsTuple
 
 from experiments.settings import configure_jax, fail
 from jattn.datasets.colors import published_colors
+from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import join, score
 from jattn.losses import Task
@@ -35,14 +37,16 @@ def evaluate(
 
     Args:
       folder: Holds index.json and NAME.weights.npz of every model.
-      data_dir: Folder of the published data sets, zipped or not.
+      data_dir: Folder of the published data sets, zipped or not, and of MNIST's files.
       as_json: Print {"NAME": {"orig": ..., "auc_0": ...}} on standard output, and nothing else there.
     """
     results = {}
     try:
         for name, model in load_published(folder).items():
             start = time.perf_counter()
-            results[name] = _scores(model, _subsets(model.config["dataset"], _input_columns(model), data_dir))
+            statistics = [values and tuple(values) for values in (model.feature_mean, model.feature_std)]
+            subsets = _subsets(model.config["dataset"], _input_columns(model), data_dir, *statistics)
+            results[name] = _scores(model, subsets)
             if not as_json:
                 print(f"{name} ({time.perf_counter() - start:.1f} s)")
                 print(_table(results[name], model.expected), flush=True)
@@ -53,15 +57,19 @@ def evaluate(
 
 
 @functools.cache
-def _subsets(data_set: str, columns: int, data_dir: Path) -> dict[str, GraphsTuple]:
-    """The test subsets that models of so many input columns read."""
+def _subsets(
+    data_set: str, columns: int, data_dir: Path, mean: tuple[float, ...] | None, std: tuple[float, ...] | None
+) -> dict[str, GraphsTuple]:
+    """The test subsets that models of so many input columns read, normalised by their statistics where they have some."""
     match data_set:
         case "colors-3":
             splits = published_colors(data_dir)
         case "triangles":
             splits = published_triangles(data_dir, degree_columns=columns)
+        case "mnist-75sp":
+            splits = mnist75sp(data_dir, train_images=1, mean=mean, std=std).splits
         case _:
-            raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3' or 'triangles'")
+            raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3', 'triangles' or 'mnist-75sp'")
     return {name: split for name, split in splits.items() if name not in ("train", "validation")}
 
 

@@ -29,12 +29,16 @@ class PublishedModel(NamedTuple):
       params: its weights, as `network.init` would give them under "params".
       config: the configuration as published, with "dataset".
       expected: what it reaches: accuracy (%) by subset, "auc_0" the attention AUC (%) of the first pooling, and so on.
+      feature_mean: what its inputs had subtracted from them, [features]; None where they are as they come.
+      feature_std: what they were divided by then.
     """
 
     network: Network
     params: dict[str, Any]
     config: dict[str, Any]
     expected: dict[str, float]
+    feature_mean: list[float] | None
+    feature_std: list[float] | None
 
 
 def load_published(folder: Path) -> dict[str, PublishedModel]:
@@ -69,7 +73,14 @@ def _load(weights_file: Path, name: str, entry: Any) -> PublishedModel:
     try:
         config = entry["config"]
         network = network_from_config(config, outputs=_outputs(weights))
-        return PublishedModel(network, params_from_weights(weights, network), config, entry.get("test", {}))
+        return PublishedModel(
+            network,
+            params_from_weights(weights, network),
+            config,
+            expected=entry.get("test", {}),
+            feature_mean=entry.get("feature_mean"),
+            feature_std=entry.get("feature_std"),
+        )
     except KeyError as error:
         raise ValueError(f"model {name!r}: {error.args[0]!r} is missing in the index or the weights") from error
     except (TypeError, AttributeError, ValueError) as error:

@@ -242,12 +242,12 @@ def test_ctrl_c_in_a_plain_script_ends_it_and_its_processes(tmp_path):
         "from jattn.datasets.superpixels import superpixels\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # tests in the background ignore it
         "print('starts', flush=True)\n"
-        "superpixels(np.zeros((2_000, 280, 280), np.uint8), processes=2)\n"
+        "superpixels(np.zeros((100, 1_000, 1_000), np.uint8), processes=2)\n"
     )
     pipe = subprocess.PIPE
     process = subprocess.Popen([sys.executable, script], stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     assert process.stdout.readline() == "starts\n"
-    time.sleep(1)
+    time.sleep(0.25)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)  # it lasts until nobody holds the other ends of the pipes
     assert errors.count("Traceback") == 1
