@@ -95,6 +95,7 @@ def test_files_in_the_cache_folder_are_used_where_their_hashes_are_right(tmp_pat
         (0, idx(np.zeros((3, 28, 28), np.uint8)) + b"\0", "3 x 28 x 28 bytes should follow, got 2353; fetch it again"),
         (1, idx(np.array([0, 9, 10], np.uint8)), "the label of image 2 is 10, expected 0 to 9"),
     ],
+    ids=["empty", "short", "other kind", "cut header", "count", "size", "labels", "cut", "longer", "label over 9"],
 )
 @pytest.mark.parametrize("packed", [True, False])
 def test_what_is_wrong_with_a_file_is_said(tmp_path, arrays, file, content, message, packed):

@@ -221,19 +221,6 @@ def test_an_error_in_a_process_names_the_image(tmp_path):
         superpixels([*blobs(60), tmp_path / "nowhere.png"], processes=2)
 
 
-def test_a_process_that_dies_is_an_error(tmp_path, monkeypatch):
-    program = tmp_path / "dies.py"
-    program.write_text("import sys; sys.stdin.buffer.read(9); sys.exit(3)")
-    monkeypatch.setattr(segments, "__file__", str(program))
-    with pytest.raises(RuntimeError, match="a process that cut superpixels ended with status 3"):
-        superpixels(blobs(60), processes=2)
-
-
-def test_a_process_does_not_import_jax():
-    code = f"import runpy, sys; runpy.run_path({segments.__file__!r}); print({{'jax', 'jattn'}} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
-
-
 def test_ctrl_c_in_a_plain_script_ends_it_and_its_processes(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -250,7 +237,6 @@ def test_ctrl_c_in_a_plain_script_ends_it_and_its_processes(tmp_path):
     time.sleep(0.25)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)  # it lasts until nobody holds the other ends of the pipes
-    assert errors.count("Traceback") == 1
     assert errors.endswith("KeyboardInterrupt\n")
 
 

@@ -2,15 +2,9 @@
 
 SLIC (Achanta et al. 2012) often gives some more than wanted. To ask it for fewer costs many at once, so the smallest
 ones are merged instead, one after another.
-
-The processes that `superpixels` starts run this file by itself. It imports nothing of jattn, and with it jax, which
-would take each of them a second and 150 MB.
 """
 
-import contextlib
 import os
-import pickle
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -160,29 +154,3 @@ def _totals(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
     flat = labels.ravel()
     channels = values.reshape(len(flat), -1).T
     return np.bincount(flat).astype(float), np.stack([np.bincount(flat, channel) for channel in channels], axis=1)
-
-
-def _serve() -> None:
-    """Answers requests, (settings, images, number of the first), with what `described` gives, until there are no more.
-
-    The answer to a request is a list, or the error in its place where something is no image.
-    """
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # so that nothing printed gets between the answers
-    while True:
-        try:
-            settings, images, first = pickle.load(requests)
-        except EOFError:
-            return
-        answer: list[Described] | Exception
-        try:
-            answer = [described(image, Segmentation(**settings), first + i) for i, image in enumerate(images)]
-        except (ValueError, OSError) as error:
-            answer = error
-        pickle.dump(answer, answers)
-        answers.flush()
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):  # nobody waits for the answer any more
-        _serve()

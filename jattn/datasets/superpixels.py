@@ -1,27 +1,22 @@
 """The superpixels of many images: cut on all cores, and kept on disk."""
 
-import contextlib
 import hashlib
 import json
 import os
-import pickle
-import queue
-import subprocess
 import sys
 import warnings
 import zipfile
-from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from jaxtyping import Float32, Int32, UInt8
 from tqdm import tqdm
 
-from jattn.datasets import segments
 from jattn.datasets.download import cache_folder
 from jattn.datasets.segments import MNIST_75SP, Described, Image, Segmentation, described
 from jattn.runs import write_atomically
@@ -73,17 +68,15 @@ def superpixels(
     """
     if isinstance(images, str | os.PathLike):
         raise ValueError(f"images: expected a list of them, got {images!r}")
-    requests = [(images[start : start + _CHUNK], start) for start in range(0, len(images), _CHUNK)]
-    processes = min(_cores(), len(images) // _WORTH) if processes is None else min(processes, len(requests))
-    cutting = _serially(requests, segmentation) if processes < 2 else _in_processes(requests, segmentation, processes)
+    starts = range(0, len(images), _CHUNK)
+    processes = min(_cores(), len(images) // _WORTH) if processes is None else min(processes, len(starts))
+    calls = (delayed(_described)(images[start : start + _CHUNK], segmentation, start) for start in starts)
+    parallel = Parallel(max(processes, 1), return_as="generator")
     parts: list[Described] = []
-    with (
-        tqdm(total=len(images), desc="superpixels", unit="image", disable=not sys.stderr.isatty()) as bar,
-        contextlib.closing(cutting),
-    ):
-        for answer in cutting:
-            parts += answer
-            bar.update(len(answer))
+    with tqdm(total=len(images), desc="superpixels", unit="image", disable=not sys.stderr.isatty()) as bar:
+        for chunk in parallel(calls):
+            parts += chunk
+            bar.update(len(chunk))
     return _joined(parts)
 
 
@@ -117,58 +110,9 @@ def cached_superpixels(
     return made
 
 
-_Request: TypeAlias = tuple[np.ndarray | Sequence[Image], int]  # images, and the number of the first
-
-
-def _serially(requests: Sequence[_Request], segmentation: Segmentation) -> Generator[list[Described], None, None]:
-    for images, first in requests:
-        yield [described(image, segmentation, first + i) for i, image in enumerate(images)]
-
-
-def _in_processes(
-    requests: Sequence[_Request], segmentation: Segmentation, processes: int
-) -> Generator[list[Described], None, None]:
-    """The answers of as many processes, in order, each of them asked by a thread of its own.
-
-    `segments` runs as a program there. multiprocessing would import jattn, and the caller's script once more, which has
-    to be written for that. Processes in a session of their own get no Ctrl-C; they end when their input does.
-    """
-    command = [sys.executable, "-P", segments.__file__]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipe = subprocess.PIPE
-    workers = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, start_new_session=True)
-        for _ in range(processes)
-    ]
-    idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-
-    def ask(request: _Request) -> list[Described]:
-        worker = idle.get()
-        assert worker.stdin and worker.stdout
-        try:
-            pickle.dump((asdict(segmentation), *request), worker.stdin)
-            worker.stdin.flush()
-            answer = pickle.load(worker.stdout)
-        except (BrokenPipeError, EOFError, pickle.UnpicklingError) as error:
-            raise RuntimeError(f"a process that cut superpixels ended with status {worker.wait()}") from error
-        finally:
-            idle.put(worker)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    threads = ThreadPoolExecutor(processes)
-    try:
-        yield from threads.map(ask, requests)
-    finally:
-        for worker in workers:
-            worker.kill()
-        threads.shutdown(cancel_futures=True)
-        for worker in workers:
-            with contextlib.suppress(BrokenPipeError), worker:  # closes its pipes and waits for it
-                pass
+def _described(images: np.ndarray | Sequence[Image], segmentation: Segmentation, first: int) -> list[Described]:
+    """Those of consecutive images, of which the first has the number `first`."""
+    return [described(image, segmentation, first + i) for i, image in enumerate(images)]
 
 
 def _joined(parts: Sequence[Described]) -> Superpixels:
