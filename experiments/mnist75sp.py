@@ -52,9 +52,7 @@ class Mnist75sp(Settings):
         return Data(found.splits, lambda *drawn: _draw_digits(found, *drawn))
 
 
-def _draw_digits(
-    found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
-) -> None:
+def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:
     """Draws the first seed's attention on the first image of some digits, in every subset.
 
     Args:
@@ -70,14 +68,14 @@ def _draw_digits(
     )
     label, n_node = graphs.globals["label"], graphs.n_node
     ends, total = np.cumsum(n_node), int(n_node.sum())
+    attention, kept = np.asarray(predictions.attention[0][0]), np.asarray(predictions.kept[0][0])
     shown = []
-    for i in [int(np.argmax(label == digit)) for digit in DRAWN if (label == digit).any()]:
+    for i in [int(np.argmax(label == digit)) for digit in DRAWN if (label == digit).any()] or [0]:
         views = {}
         for place, (name, subset) in enumerate(subsets.items()):
             own = slice(ends[i] - n_node[i], ends[i])
             drawn = slice(place * total + own.start, place * total + own.stop)
             channels = (subset.nodes["features"][own] * found.std + found.mean)[:, :3]
-            attention, kept = predictions.attention[0][0], predictions.kept[0][0]
             predicted = int(predictions.prediction[0][place * len(label) + i].argmax())
             views[title(name)] = View(channels, attention[drawn], kept[drawn], predicted)
         target = graphs.nodes["attention"][own]
@@ -140,9 +138,7 @@ PAPER = {
     "global": {"orig": "97.4", "noisy": "80 ± 12", "noisyc": "79 ± 11"},
 }
 
-EXPERIMENT = Experiment(
-    "mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification", outputs=10
-)
+EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification", outputs=10)
 
 if __name__ == "__main__":
     EXPERIMENT.run()

@@ -229,14 +229,14 @@ def _train(settings: Settings, stages: _Stages, folder: Path, outputs: int) -> t
 def _labels(
     file: Path, twin: Network, params: Params, graphs: GraphsTuple, task: Task
 ) -> Float[np.ndarray, "seeds nodes"]:
-    """The twin's leave-one-out labels: those of the file, if they are of the same weights and graphs, or else new ones."""
+    """The twin's leave-one-out labels: the file's, if they are of the same weights and graphs, or else new ones."""
     key = hashlib.sha256(str(jax.tree.structure((params, graphs))).encode())
     for array in jax.tree.leaves((params, graphs)):
         key.update(np.ascontiguousarray(array).data)
     of = np.frombuffer(key.digest(), np.uint8)
     if file.exists():
         before = read_arrays(file)
-        if np.array_equal(before.get("of"), of):
+        if "of" in before and np.array_equal(before["of"], of):
             return before["target"]
     with count_graphs("labels", len(graphs.n_node)) as done:
         target = np.asarray(leave_one_out_seeds(twin, params, graphs, task, done).target)

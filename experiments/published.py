@@ -44,7 +44,7 @@ def evaluate(
     try:
         for name, model in load_published(folder).items():
             start = time.perf_counter()
-            statistics = [values and tuple(values) for values in (model.feature_mean, model.feature_std)]
+            statistics = model.feature_mean, model.feature_std
             subsets = _subsets(model.config["dataset"], _input_columns(model), data_dir, *statistics)
             results[name] = _scores(model, subsets)
             if not as_json:
@@ -60,7 +60,7 @@ def evaluate(
 def _subsets(
     data_set: str, columns: int, data_dir: Path, mean: tuple[float, ...] | None, std: tuple[float, ...] | None
 ) -> dict[str, GraphsTuple]:
-    """The test subsets that models of so many input columns read, normalised by their statistics where they have some."""
+    """The test subsets that models of so many input columns read, normalised by what belongs to them."""
     match data_set:
         case "colors-3":
             splits = published_colors(data_dir)

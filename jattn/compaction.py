@@ -76,7 +76,7 @@ def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"
 
 
 def take(x: Shaped[Array, "nodes *features"], rows: Int[Array, "rows"]) -> Shaped[Array, "rows *features"]:
-    """x in the rows of a layout, 0 where there is no node."""
+    """X in the rows of a layout, 0 where there is no node."""
     return x.at[rows].get(mode="fill", fill_value=0, unique_indices=True)
 
 

@@ -47,8 +47,8 @@ class Network(nn.Module):
       outputs: outputs a graph; 1 for regression, classes for classification.
       poolings: for each convolution the pooling before it, or None; shorter than `filters` where the rest have none.
       dropout: rate of dropout before the output map.
-      compact: after a pooling, compute the rows of kept nodes alone, where the topology has blocks. That is quicker where
-        convolutions are wide, and memory for all rows is still needed. Under `vmap` it is slower, as all sizes are run.
+      compact: after a pooling, compute the rows of kept nodes alone where the topology has blocks: the same result,
+        quicker where convolutions are wide. Not under `vmap`, where all sizes of which one is chosen are run.
     """
 
     filters: tuple[int, ...] = (64, 64)
@@ -141,5 +141,8 @@ class Network(nn.Module):
             return network._convolve(i, x, target, topology)
 
         options = layouts(topology)
-        branches = [nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(LARGEST)) for branch in [*map(in_layout, options), in_place]]
+        branches = [
+            nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(LARGEST))
+            for branch in [*map(in_layout, options), in_place]
+        ]
         return nn.switch(first_that_fits(topology, options), branches, self, x, target, topology)

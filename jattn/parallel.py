@@ -77,10 +77,7 @@ def _one_by_one(function: Callable[..., Any], axes: tuple[int | None, ...]) -> C
         def of_seed(own: list[Any]) -> Any:
             seeds = iter(own)
             return function(
-                *(
-                    argument if axis is None else next(seeds)
-                    for argument, axis in zip(arguments, axes, strict=True)
-                )
+                *(argument if axis is None else next(seeds) for argument, axis in zip(arguments, axes, strict=True))
             )
 
         return jax.lax.map(of_seed, [argument for argument, axis in zip(arguments, axes, strict=True) if axis == 0])

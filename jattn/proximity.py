@@ -1,4 +1,4 @@
-"""Complete graphs whose edge weights follow from where their nodes are, such as superpixels: a rule in place of a list."""
+"""Complete graphs whose edge weights follow from where their nodes are, as those of superpixels do."""
 
 import jax.numpy as jnp
 import numpy as np

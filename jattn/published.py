@@ -8,7 +8,7 @@ pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in],
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,8 +37,8 @@ class PublishedModel(NamedTuple):
     params: dict[str, Any]
     config: dict[str, Any]
     expected: dict[str, float]
-    feature_mean: list[float] | None
-    feature_std: list[float] | None
+    feature_mean: tuple[float, ...] | None
+    feature_std: tuple[float, ...] | None
 
 
 def load_published(folder: Path) -> dict[str, PublishedModel]:
@@ -78,8 +78,8 @@ def _load(weights_file: Path, name: str, entry: Any) -> PublishedModel:
             params_from_weights(weights, network),
             config,
             expected=entry.get("test", {}),
-            feature_mean=entry.get("feature_mean"),
-            feature_std=entry.get("feature_std"),
+            feature_mean=_numbers(entry.get("feature_mean")),
+            feature_std=_numbers(entry.get("feature_std")),
         )
     except KeyError as error:
         raise ValueError(f"model {name!r}: {error.args[0]!r} is missing in the index or the weights") from error
@@ -179,6 +179,10 @@ def _convolution(weights: Arrays, name: str, order: int, mlp: bool) -> dict[str,
 
 def _linear(weights: Arrays, name: str) -> dict[str, np.ndarray]:
     return {"kernel": weights[f"{name}.weight"].T, "bias": weights[f"{name}.bias"]}
+
+
+def _numbers(values: Sequence[float] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(float(value) for value in values)
 
 
 def _outputs(weights: Arrays) -> int:

@@ -168,7 +168,8 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = 
     """The topology of a padded `GraphsTuple` as dense blocks of A.
 
     Args:
-      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them. Rows i * block to (i + 1) * block - 1 are those of block i.
+      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them. Rows i * block to
+        (i + 1) * block - 1 are those of block i.
       block: rows of a block; all rows make one block that fits any graphs.
       real: which graphs are not padding; those that jraph's padding leaves where not given.
 

@@ -22,7 +22,12 @@ from jattn.seeds import train_seeds
 from jattn.topology import edges
 from jattn.training import TrainConfig
 
-LAYOUTS = [Layout(merged=1, block=8), Layout(merged=2, block=16), Layout(merged=4, block=32), Layout(merged=3, block=24)]
+LAYOUTS = [
+    Layout(merged=1, block=8),
+    Layout(merged=2, block=16),
+    Layout(merged=4, block=32),
+    Layout(merged=3, block=24),
+]
 SIZES = [6, 5, 6, 4, 0, 6, 1, 6, 5, 6, 3, 6]
 GRAPHS = [make_graph(size, 0.7, 70 + i) for i, size in enumerate(SIZES)]
 

@@ -25,7 +25,10 @@ NODES, GRAPHS = 24, 5  # rows of a padded set of graphs, and graphs of it
 SIZES = st.lists(st.integers(0, 6), min_size=1, max_size=3)
 
 
-def points(sizes, seed, rule=Proximity(0.4)):
+NEAR = Proximity(0.4)
+
+
+def points(sizes, seed, rule=NEAR):
     """Graphs of so many nodes at random places."""
     rng, total = np.random.default_rng(seed), sum(sizes)
     none = np.zeros(0, np.int32)

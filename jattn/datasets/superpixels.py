@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from jaxtyping import Float32, Int32, UInt8
+from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from jattn.datasets.download import cache_folder
