@@ -1,15 +1,17 @@
 """How fast training, leave-one-out and evaluation are, as ratios to what the machine's matrix products allow.
 
-    python -m benchmarks.speed            all of it, two minutes on 2 CPU cores
-    python -m benchmarks.speed triangles  one task
+    python -m benchmarks.speed                           all of it, five minutes on 2 CPU cores
+    python -m benchmarks.speed mnist75sp --data-dir DIR  one task, MNIST's files in DIR (downloaded where not given)
 
-The floor of a training step is 3 x the forward FLOPs over real nodes and edges (no padding), at the rate of a large
-float32 matrix product measured in the same run on the same cores. Ratios carry over between machines, times do not.
+The floor of a training step is 3 x the forward FLOPs over real nodes and edges (no padding, none dropped), at the rate
+of a large float32 matrix product measured in the same run on the same cores; that of leave-one-out is the forward FLOPs
+of a graph times its nodes. Ratios carry over between machines, times do not.
 """
 
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import jax
@@ -18,63 +20,94 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from experiments import colors, triangles
+from experiments import colors, mnist75sp, triangles
 from experiments.settings import Settings, configure_jax
-from jattn import Network, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
+from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
 from jattn.attention import Scorer
 from jattn.datasets import generate_colors, generate_triangles
 from jattn.evaluation import join
+from jattn.losses import Task as Predicted
+from jattn.proximity import Proximity
 from jattn.seeds import EVALUATION_NODES
 
 MATRIX = 2048
 BATCH = 32
 EPOCHS = 24
 
-Task = Literal["colors", "triangles"]
+DIGITS = 3_200  # of MNIST, to train on
+LEFT_OUT = 640  # to leave nodes out of
+
+Task = Literal["colors", "triangles", "mnist75sp"]
 
 
-def main(task: Annotated[Task | None, tyro.conf.Positional] = None) -> None:
+def main(task: Annotated[Task | None, tyro.conf.Positional] = None, data_dir: Path | None = None) -> None:
     """Prints the benchmark of one task, or of all.
 
     Args:
       task: Which.
+      data_dir: Folder of MNIST's files.
     """
     configure_jax()
     rate = matmul_rate()
     print(f"matrix product {MATRIX} x {MATRIX}: {rate / 1e9:.0f} GFLOP/s on {jax.device_count()} devices")
     if task in (None, "colors"):
-        training("COLORS", colors.SUPERVISED, generate_colors()["train"], (1, 10), rate)
-        leave_one_out(colors.SUPERVISED, generate_colors()["train"], (1, 10))
+        training("COLORS, supervised", colors.SUPERVISED, generate_colors()["train"], (1, 10), rate)
+        leave_one_out(colors.SUPERVISED, generate_colors()["train"], (1, 10), rate)
     if task in (None, "triangles"):
         splits = generate_triangles()
         few = generate_triangles(train=3_200, validation=0, test=0)["train"]
-        training("TRIANGLES", triangles.SUPERVISED, few, (1,), rate)
-        leave_one_out(triangles.SUPERVISED, splits["train"], (1,))
+        training("TRIANGLES, supervised", triangles.SUPERVISED, few, (1,), rate)
+        leave_one_out(triangles.SUPERVISED, splits["train"], (1,), rate)
         evaluation(triangles.SUPERVISED, join({name: splits[name] for name in ("orig", "large")}))
+    if task in (None, "mnist75sp"):
+        digits, few = (datasets.mnist75sp(data_dir, train_images=n).splits["train"] for n in (DIGITS, LEFT_OUT))
+        kind: tuple[Predicted, int] = "classification", 10
+        training("MNIST-75sp, no pooling", mnist75sp.GLOBAL, digits, (1,), rate, *kind)
+        training("MNIST-75sp, supervised", mnist75sp.SUPERVISED, digits, (1,), rate, *kind)
+        leave_one_out(mnist75sp.GLOBAL, few, (1,), rate, *kind)
 
 
-def training(name: str, settings: Settings, graphs: GraphsTuple, seeds: Sequence[int], rate: float) -> None:
+def training(
+    name: str,
+    settings: Settings,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    rate: float,
+    task: Predicted = "regression",
+    outputs: int = 1,
+) -> None:
     """Prints the time of a training step beside its floor."""
-    network = settings.network(outputs=1)
-    flops = 3 * forward_flops(network, graphs)
+    network = settings.network(outputs)
+    flops = 3 * BATCH * forward_flops(network, graphs)
     floor = flops / rate * 1e3
-    print(f"{name}, supervised: {flops / 1e6:.1f} MFLOP a training step of {BATCH} graphs, floor {floor:.3f} ms")
+    print(f"{name}: {flops / 1e6:.1f} MFLOP a training step of {BATCH} graphs, floor {floor:.3f} ms")
     steps = -(-len(graphs.n_node) // BATCH)
     for count in seeds:
-        epochs = train_seeds(network, settings.training("regression"), graphs, range(count), EPOCHS)
+        epochs = train_seeds(network, settings.training(task), graphs, range(count), EPOCHS)
         jax.block_until_ready(next(epochs).loss)
         step = best(lambda: next(epochs).loss, EPOCHS - 1) / count / steps * 1e3  # noqa: B023 (called at once)
         print(f"  {count:>2} seeds: {step:.3f} ms a step and seed, {step / floor:.1f} x the floor")
 
 
-def leave_one_out(settings: Settings, graphs: GraphsTuple, seeds: Sequence[int]) -> None:
-    """Prints the time of leave-one-out labels of all graphs."""
-    twin = settings.twin(outputs=1)
+def leave_one_out(
+    settings: Settings,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    rate: float,
+    task: Predicted = "regression",
+    outputs: int = 1,
+) -> None:
+    """Prints the time of leave-one-out labels of all graphs beside its floor."""
+    twin = settings.twin(outputs)
+    floor = forward_flops(twin, graphs, copies=True) / rate * 1e3
     for count in seeds:
-        state = next(train_seeds(twin, settings.twin_training("regression"), graphs, range(count), 1)).state
-        seconds = best(lambda: leave_one_out_seeds(twin, state.params, graphs, "regression").moved, 3)  # noqa: B023
+        state = next(train_seeds(twin, settings.twin_training(task), graphs, range(count), 1)).state
+        seconds = best(lambda: leave_one_out_seeds(twin, state.params, graphs, task).moved, 3)  # noqa: B023
         each = seconds / count / len(graphs.n_node) * 1e3
-        print(f"  {count:>2} seeds: leave-one-out {each:.3f} ms a graph and seed, {seconds:.1f} s in all")
+        print(
+            f"  {count:>2} seeds: leave-one-out {each:.3f} ms a graph and seed, {each / floor:.1f} x the floor, "
+            f"{seconds:.1f} s in all"
+        )
 
 
 def evaluation(settings: Settings, graphs: GraphsTuple) -> None:
@@ -97,9 +130,18 @@ def matmul_rate() -> float:
     return 2 * MATRIX**3 / best(lambda: product(x, x), 20)
 
 
-def forward_flops(network: Network, graphs: GraphsTuple) -> float:
-    """FLOPs of a batch's forward pass on average, of which matrix products count; no node counts as dropped."""
-    nodes, edges = (float(np.mean(n)) * BATCH for n in (graphs.n_node, graphs.n_edge))
+def forward_flops(network: Network, graphs: GraphsTuple, copies: bool = False) -> float:
+    """FLOPs of a graph's forward pass on average, of which matrix products count; no node counts as dropped.
+
+    Args:
+      network: the architecture.
+      graphs: the graphs.
+      copies: count a graph as often as it has nodes.
+    """
+    n_node = np.asarray(graphs.n_node, float)
+    n_edge = n_node**2 if isinstance(graphs.edges, Proximity) else np.asarray(graphs.n_edge, float)
+    times = n_node if copies else np.ones_like(n_node)
+    nodes, edges = (float(np.mean(times * n)) for n in (n_node, n_edge))
 
     def convolution(inputs: int, outputs: int, order: int, hidden: int | None) -> float:
         maps = order * inputs * (hidden or outputs) + (hidden * outputs if hidden else 0)

@@ -1,6 +1,6 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `check`, `pad`. Batches: `put`, `pack`, `gather`, `plan`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `list_edges`, `check`, `pad`. Batches: `put`, `pack`, `gather`, `plan`.
 Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train` for one
 seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
 """
@@ -15,6 +15,7 @@ from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
 from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
+from jattn.proximity import Proximity, list_edges
 from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
 from jattn.topology import Blocks, Edges, Topology, blocks, edges
 from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
@@ -32,6 +33,7 @@ __all__ = [
     "Packed",
     "Pooled",
     "Predictions",
+    "Proximity",
     "Scorer",
     "Split",
     "State",
@@ -54,6 +56,7 @@ __all__ = [
     "gather",
     "leave_one_out",
     "leave_one_out_seeds",
+    "list_edges",
     "make_predict",
     "make_train",
     "normalize_target",
