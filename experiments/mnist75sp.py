@@ -4,7 +4,7 @@
     python -m experiments.mnist75sp weak --data-dir DIR     another preset, on MNIST's files in DIR
     python -m experiments.mnist75sp --train-images 5000 --epochs 5   a quick look
 
-MNIST is downloaded where no --data-dir is given, and its superpixels, cut once in a minute, are kept in the user's cache
+MNIST is downloaded where no --data-dir is given. Its superpixels, cut once in a minute, are kept in the user's cache
 folder. The first takes 7 minutes on 2 CPU cores then, compilation included, and reaches 95 / 91 / 70 % on
 Orig / Noisy / NoisyC with an attention AUC of 99.9 %; NoisyC differs much between seeds.
 

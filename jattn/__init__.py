@@ -1,8 +1,8 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `list_edges`, `check`, `pad`. Batches: `put`, `pack`, `gather`, `plan`.
-Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train` for one
-seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `pad`. Batches: `put`, `pack`, `gather`,
+`plan`. Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train` for
+one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
 """
 
 from jattn.attention import Scorer, normalize_target

@@ -105,6 +105,19 @@ def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(qui
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
 
 
+def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(quickly_compiled, monkeypatch):
+    params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
+    one_seed = jax.tree.map(lambda x: x[None], params)
+    whole = seeds.leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
+    monkeypatch.setattr(seeds, "LABEL_NODES", 9)  # so that there are several batches
+    monkeypatch.setattr(seeds, "PIECE", 2)
+    done = []
+    pieces = seeds.leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
+    close(pieces, whole)
+    assert len(done) > 1
+    assert sum(done) == len(SIZES)
+
+
 def test_graphs_too_large_for_dense_blocks_are_predicted_on_two_devices_as_in_one_padded_batch(quickly_compiled):
     graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (BLOCK_LIMIT + 2, 3, 0, BLOCK_LIMIT + 30, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))

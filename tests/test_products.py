@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import linear_map, symmetric_product
+from jattn.products import LARGEST, linear_map, segment_max, symmetric_product
 
 
 def plain_linear(x, kernel):
@@ -56,3 +56,27 @@ def test_they_map_over_either_operand_or_both(name, axes):
 
 def test_there_is_nothing_to_multiply_without_rows():
     assert linear_map(jnp.zeros((0, 3)), KERNEL).shape == (0, 5)
+
+
+SEGMENT = jnp.array([0, 0, 1, 3, 3, 3])  # 2 and 4 are empty
+
+
+def test_the_maximum_of_segments_is_at_least_0_and_its_gradient_goes_to_the_first_of_the_largest_rows():
+    x = jnp.array([[1.0, -1], [2, -2], [-3, 0], [5, 4], [5, 6], [0, 6]])
+    largest, vjp = jax.vjp(lambda x: segment_max(x, SEGMENT, 5), x)
+    np.testing.assert_array_equal(largest, [[2, 0], [0, 0], [0, 0], [5, 6], [0, 0]])
+    (gradient,) = vjp(jnp.arange(1.0, 11).reshape(5, 2))
+    np.testing.assert_array_equal(gradient, [[0, 0], [1, 0], [0, 0], [7, 0], [0, 8], [0, 0]])
+
+
+def test_checkpoints_that_keep_the_largest_rows_do_not_compute_the_features_again():
+    def loss(kernel, rows):
+        return segment_max(rows @ kernel, SEGMENT, 5).sum()
+
+    def products(**settings):
+        step = jax.grad(jax.checkpoint(loss, **settings))
+        return str(jax.make_jaxpr(step)(KERNEL, jnp.ones((6, len(KERNEL))))).count("dot_general")
+
+    keep = jax.checkpoint_policies.save_only_these_names(LARGEST)
+    assert products() == 3  # forward, forward again, and the kernel's gradient
+    assert products(policy=keep) == 2
