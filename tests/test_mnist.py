@@ -107,7 +107,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, arrays, file, content, mess
     assert str(caught.value) == f"{path}: {message}"
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "text", "empty"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "garbled", "text", "empty"])
 def test_a_damaged_gzip_file_is_named(tmp_path, arrays, damage):
     write_mnist(tmp_path, arrays)
     path = tmp_path / f"{NAMES[2]}.gz"
@@ -117,6 +117,8 @@ def test_a_damaged_gzip_file_is_named(tmp_path, arrays, damage):
             content = content[: len(content) // 2]
         case "flipped":
             content[len(content) // 2] ^= 1
+        case "garbled":
+            content[10:20] = b"\xff" * 10  # no such kind of block
         case "text":
             content = b"<html>Please log in</html>"
         case _:

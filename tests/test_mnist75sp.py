@@ -145,6 +145,8 @@ def test_noise_has_its_size_and_channels(digits):
         assert abs(noise[name].mean()) < 4 * std / np.sqrt(count)
     together = np.corrcoef(np.column_stack([noise["noisyc"], noise["noisy"][:, 0]]), rowvar=False)
     assert np.abs(together - np.eye(4)).max() < 4 / np.sqrt(nodes)
+    in_order = np.corrcoef(noise["noisy"][:, 0], noise["noisyc"].ravel()[:nodes])[0, 1]  # as from the same stream
+    assert abs(in_order) < 4 / np.sqrt(nodes)
 
 
 def test_validation_is_the_last_images_and_training_the_others(strokes):
