@@ -67,7 +67,8 @@ def _subsets(
         case "triangles":
             splits = published_triangles(data_dir, degree_columns=columns)
         case "mnist-75sp":
-            splits = mnist75sp(data_dir, train_images=1, mean=mean, std=std).splits
+            mean_array, std_array = (None if of is None else np.array(of) for of in (mean, std))
+            splits = mnist75sp(data_dir, train_images=1, mean=mean_array, std=std_array).splits
         case _:
             raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3', 'triangles' or 'mnist-75sp'")
     return {name: split for name, split in splits.items() if name not in ("train", "validation")}
