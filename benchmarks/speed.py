@@ -1,6 +1,6 @@
 """How fast training, leave-one-out and evaluation are, as ratios to what the machine's matrix products allow.
 
-    python -m benchmarks.speed                           all of it, five minutes on 2 CPU cores
+    python -m benchmarks.speed                           all of it, some minutes on 2 CPU cores
     python -m benchmarks.speed mnist75sp --data-dir DIR  one task, MNIST's files in DIR (downloaded where not given)
 
 The floor of a training step is 3 x the forward FLOPs over real nodes and edges (no padding, none dropped), at the rate

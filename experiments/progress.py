@@ -38,7 +38,7 @@ class Progress:
 
 @contextmanager
 def count_graphs(stage: str, graphs: int) -> Iterator[Callable[[int], Any]]:
-    """A bar, or lines, for a stage that works through graphs; yields what to tell the number of those just done."""
+    """A bar, or lines, for a stage that works through graphs; yields the function to tell how many are done now."""
     with tqdm(total=graphs, desc=stage, unit="graph", disable=not sys.stderr.isatty()) as bar:
         done = 0
 

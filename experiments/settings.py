@@ -12,6 +12,7 @@ import tyro
 
 from jattn.attention import Scorer
 from jattn.chebyshev import Aggregation
+from jattn.datasets.download import cache_folder
 from jattn.losses import Task
 from jattn.model import Network, Readout
 from jattn.pooling import AttentionPooling, Threshold, TopK
@@ -209,8 +210,7 @@ def configure_jax() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     jax.config.update("jax_num_cpu_devices", cores or 1)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(cache / "jattn"))
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 

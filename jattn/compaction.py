@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def layouts(topology: Blocks) -> tuple[Layout, ...]:
-    """Layouts with room for some shares of a topology's rows, smallest first; none for topologies of few rows."""
+    """Layouts with room for `SHARES` of a topology's rows, smallest first."""
     blocks, block, _ = topology.adjacency.shape
     made = []
     for share in SHARES:

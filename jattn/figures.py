@@ -35,12 +35,12 @@ TRAINED = "0.92"  # the span of sizes trained on
 
 def training_curves(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Writes the picture that `training_figure` makes, atomically."""
-    _save(training_figure(lines), path)
+    save(training_figure(lines), path)
 
 
 def accuracy_curves(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], path: Path) -> None:
     """Writes the picture that `accuracy_figure` makes, atomically."""
-    _save(accuracy_figure(subsets, trained), path)
+    save(accuracy_figure(subsets, trained), path)
 
 
 def attention_graphs(
@@ -54,7 +54,7 @@ def attention_graphs(
     position: Float[np.ndarray, "nodes 2"] | None = None,
 ) -> None:
     """Writes the picture that `attention_figure` makes, atomically."""
-    _save(attention_figure(graphs, prediction, attention, kept, ids, titles, position), path)
+    save(attention_figure(graphs, prediction, attention, kept, ids, titles, position), path)
 
 
 def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
@@ -309,5 +309,6 @@ def _number(value: Any) -> str:
     return f"{round(float(value), 2) + 0.0:g}"  # + 0.0: no "-0"
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure to a file, atomically."""
     write_atomically(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:] or "png"))

@@ -17,7 +17,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from jattn.figures import ATTENTION, DROPPED, TARGET, _save
+from jattn.figures import ATTENTION, DROPPED, TARGET, save
 
 PANEL = 1.05  # inches
 BORDER, WRONG = "0.5", TARGET
@@ -60,7 +60,7 @@ class Shown(NamedTuple):
 
 def superpixel_attention(images: Sequence[Shown], path: Path) -> None:
     """Writes the picture that `superpixel_figure` makes, atomically."""
-    _save(superpixel_figure(images), path)
+    save(superpixel_figure(images), path)
 
 
 def superpixel_figure(images: Sequence[Shown]) -> Figure:

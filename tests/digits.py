@@ -28,6 +28,17 @@ def write_mnist(folder, arrays, packed=True):
     return folder
 
 
+def write_strokes(folder, train, test):
+    """Files of images with a bright square each, labels 0, 1, 2, ..."""
+    rng = np.random.default_rng(0)
+    images = np.zeros((train + test, 28, 28), np.uint8)
+    for image in images:
+        row, column = rng.integers(4, 20, 2)
+        image[row : row + 4, column : column + 4] = rng.integers(60, 256)
+    label = np.arange(train + test) % 10
+    return write_mnist(folder, [images[:train], label[:train], images[train:], label[train:]])
+
+
 def expect(monkeypatch, train, test, validation=0):
     """Makes data sets of so many images those that are expected."""
     for name in ("jattn.datasets.mnist", "jattn.datasets.mnist75sp"):

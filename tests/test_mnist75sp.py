@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from digits import expect, write_mnist
+from digits import expect, write_mnist, write_strokes
 
 from jattn.datasets import mnist75sp
 from jattn.datasets.mnist import mnist
@@ -25,13 +25,7 @@ def cache(tmp_path, monkeypatch):
 def strokes(tmp_path, monkeypatch):
     """A folder with ten images to train on, the last three for validation, and four to test on."""
     expect(monkeypatch, train=10, test=4, validation=3)
-    rng = np.random.default_rng(0)
-    images = np.zeros((14, 28, 28), np.uint8)
-    for image in images:
-        row, column = rng.integers(4, 20, 2)
-        image[row : row + 4, column : column + 4] = rng.integers(60, 256)
-    label = np.arange(14) % 10
-    return write_mnist(tmp_path / "strokes", [images[:10], label[:10], images[10:], label[10:]])
+    return write_strokes(tmp_path / "strokes", train=10, test=4)
 
 
 @pytest.fixture(scope="session")

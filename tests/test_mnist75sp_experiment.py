@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from digits import expect, write_mnist
+from digits import expect, write_strokes
 
 from experiments import protocol
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
@@ -19,13 +19,7 @@ def data_dir(tmp_path, monkeypatch):
     """A folder with twelve images to train on, the last four for validation, and three to test on."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     expect(monkeypatch, train=12, test=3, validation=4)
-    rng = np.random.default_rng(0)
-    images = np.zeros((15, 28, 28), np.uint8)
-    for image in images:
-        row, column = rng.integers(4, 20, 2)
-        image[row : row + 4, column : column + 4] = rng.integers(60, 256)
-    label = np.arange(15) % 10
-    return write_mnist(tmp_path / "mnist", [images[:12], label[:12], images[12:], label[12:]])
+    return write_strokes(tmp_path / "mnist", train=12, test=3)
 
 
 def run(arguments, data_dir, out):
