@@ -15,10 +15,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn.proximity import Proximity
 from jattn.topology import Topology, blocks, edges
-
-BLOCK_LIMIT = 128  # rows of a block up to which a dense A beats lists of edges for sparse graphs
 
 
 class Bucket(NamedTuple):
@@ -30,6 +27,9 @@ class Bucket(NamedTuple):
       graphs: graphs.
       largest: nodes of the largest graph.
       block: rows of a block, of which `nodes` is a multiple; all rows are one block where None.
+      dense: whether the blocks of A are dense, or A is sparse.
+      width: edges of a node that are laid side by side, where A is sparse.
+      rest: how many edges there may be besides; all where None.
     """
 
     nodes: int
@@ -37,6 +37,9 @@ class Bucket(NamedTuple):
     graphs: int
     largest: int
     block: int | None = None
+    dense: bool = False
+    width: int = 0
+    rest: int | None = None
 
 
 @struct.dataclass
@@ -47,11 +50,13 @@ class Split:
       graphs: one `GraphsTuple` without padding.
       node_start: first row of each graph's nodes, [graphs].
       edge_start: first row of each graph's edges, [graphs].
+      edge_place: how many edges of the same receiver stand before each edge, [edges].
     """
 
     graphs: GraphsTuple
     node_start: Int[Array, "graphs"]
     edge_start: Int[Array, "graphs"]
+    edge_place: Int[Array, "edges"]
 
     def with_attention(self, attention: Float[Array, "nodes"]) -> "Split":
         """The same split with another target attention."""
@@ -104,7 +109,19 @@ def put(graphs: GraphsTuple) -> Split:
     """Puts a host-side split on the device."""
     n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
     node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
-    return Split(jax.tree.map(jnp.asarray, graphs), jnp.asarray(node_start), jnp.asarray(edge_start))
+    place = _places(np.asarray(graphs.receivers), int(n_node.sum()))
+    return Split(jax.tree.map(jnp.asarray, graphs), *map(jnp.asarray, (node_start, edge_start, place)))
+
+
+def _places(receivers: np.ndarray, nodes: int) -> np.ndarray:
+    """How many edges of the same receiver stand before each edge."""
+    count = np.bincount(receivers, minlength=nodes)
+    first = (np.cumsum(count) - count).astype(np.int32)
+    if (np.diff(receivers) >= 0).all():
+        return np.arange(len(receivers), dtype=np.int32) - first[receivers]
+    order, place = np.argsort(receivers, kind="stable"), np.empty(len(receivers), np.int32)
+    place[order] = np.arange(len(receivers), dtype=np.int32) - first[receivers[order]]
+    return place
 
 
 def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
@@ -151,8 +168,13 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
         n_node=n_node,
         n_edge=n_edge,
     )
-    dense = block <= BLOCK_LIMIT or isinstance(graphs.edges, Proximity)
-    topology = blocks(batch, block, real) if dense else edges(batch, real)
+    topology: Topology
+    if bucket.dense:
+        topology = blocks(batch, block, real)
+    else:
+        topology = edges(batch, real)
+        if bucket.rest is not None:
+            topology = topology.tabulated(_take(split.edge_place, edge), bucket.width, bucket.rest)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
 

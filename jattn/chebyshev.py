@@ -59,13 +59,17 @@ def chebyshev_filter(
     which is the same sum and lays no terms side by side. Other arguments are those of `chebyshev_terms`.
     """
     width, order, features = kernel.shape
+    # The bias as the weight of one more column, 1 where a node is kept: no pass over the result to add it and to drop
+    # nodes. XLA also reads the columns as they lie when it transposes them for the weights' gradient; a product of
+    # attention and features it would compute anew, in an order that takes ten times as long.
+    kept = topology.kept[:, None].astype(x.dtype)
     if order == 1 or width < features:
         terms = chebyshev_terms(x, topology, order, aggregation)
-        # The bias as one more term, 1 where a node is kept: no pass over the result to add it and to drop nodes.
-        columns = jnp.concatenate([*terms, topology.kept[:, None].astype(x.dtype)], axis=1)
-        return linear_map(columns, jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]]))
+        weights = kernel.swapaxes(0, 1).reshape(-1, features)
+        return linear_map(jnp.concatenate([*terms, kept], axis=1), jnp.concatenate([weights, bias[None]]))
     multiply = topology.normalized()
-    z = jnp.split(linear_map(x, kernel.reshape(width, -1)), order, axis=1)
+    weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
+    z = jnp.split(linear_map(jnp.concatenate([x, kept], axis=1), weights), order, axis=1)
     b, after = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
     for k in range(order - 2, 0, -1):
         next_b = z[k] - 2 * multiply(b)
@@ -73,4 +77,4 @@ def chebyshev_filter(
     rest = -multiply(b) if after is None else -multiply(b) - after
     if aggregation == "sum":
         rest = topology.degrees[:, None] * rest
-    return topology.zero_dropped(z[0] + rest + bias)
+    return z[0] + rest

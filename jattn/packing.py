@@ -4,17 +4,20 @@ A batch is a list of graph ids in which every -1 ends a block: it stands for the
 of the block's rows. All batches of a run are packed at once, so that one bucket holds every one of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 from jraph import GraphsTuple
 
-from jattn.batching import BLOCK_LIMIT, Bucket
+from jattn.batching import Bucket
 from jattn.proximity import Proximity
 
 ROW_WORK = 96  # a row's linear maps cost what a product with a block of so many rows does, in the paper's networks
+BLOCK_LIMIT = 128  # rows of a dense block, unless a graph needs more
+DENSE_WORK = 4  # rows of a dense block that a row multiplies by in the time in which a sparse one adds an edge
+LISTED_WORK = 6  # what an edge in a list costs, in edges laid side by side
 BOUND = 1.5  # standard deviations that a batch may have more nodes than the mean
 SAMPLE, SHORTLIST = 300, 3  # batches that show which sizes of blocks are worth trying on all of them, and how many
 
@@ -76,28 +79,39 @@ def _even_out(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.rando
             total[other] += gain
 
 
-def pack(graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts: int = 1) -> Packed:
+def pack(
+    graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts: int = 1, dense: bool | None = None
+) -> Packed:
     """Lays batches out in blocks, largest graphs first, each in the first block that has room for it.
 
     Args:
       graphs: the host-side split.
       batches: graph ids of each batch, -1 where there is none.
       parts: devices that share a batch; each gets as many blocks, and hence as many rows, as the others.
+      dense: whether A is kept as dense blocks; whichever is quicker where None.
     """
     flat = np.asarray(batches).reshape(-1, batches.shape[-1])
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
-    dense = isinstance(graphs.edges, Proximity)
-    block, place = _place(n_node, flat >= 0, parts, max(BLOCK_LIMIT, int(n_node.max(initial=1)) if dense else 0))
+    largest = int(n_node.max(initial=1))
+    width, others = _table(graphs, np.unique(flat[flat >= 0]))
+    n_other = np.append(others, 0)[flat]
+    work = width + LISTED_WORK * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
+    if dense is None:
+        dense = isinstance(graphs.edges, Proximity) or largest <= DENSE_WORK * work
+    block, place = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
     blocks = -(-max(int(place.max(initial=0)) + 1, 1) // parts)  # of a part
-    ids, edges = _lay_out(flat, place, n_edge, blocks, parts)
+    ids, edges, rest = _lay_out(flat, place, (n_edge, n_other), blocks, parts)
     bucket = Bucket(
         nodes=blocks * block,
         edges=-(-(int(edges.max(initial=0)) + 1) // 8) * 8,
         graphs=ids.shape[-1],
-        largest=int(n_node.max(initial=1)),
+        largest=largest,
         block=block,
+        dense=dense,
+        width=width,
+        rest=int(rest.max(initial=0)),
     )
     return Packed(ids.reshape(*batches.shape[:-1], parts, -1), bucket)
 
@@ -111,7 +125,7 @@ def plan(
 
     Args:
       graphs: the host-side split.
-      nodes: nodes of a batch at most (a larger graph is a batch of its own); this bounds memory.
+      nodes: nodes of a batch at most, or those of the largest graph of its class if that has more; this bounds memory.
       parts: devices that share the batches; each gets as many steps as the others, the last of them perhaps empty.
       sizes: largest sizes of the classes, ascending; one more class holds what is larger.
 
@@ -123,10 +137,11 @@ def plan(
     for ids in np.split(by_size, np.searchsorted(n_node[by_size], sizes, side="right")):
         if not len(ids):
             continue
+        room = max(nodes, int(n_node[ids].max()))  # the bucket has to hold the largest graph anyway
         steps: list[list[int]] = [[]]
         total = 0
         for i in np.random.default_rng(0).permutation(ids).tolist():
-            if steps[-1] and total + n_node[i] > nodes:
+            if steps[-1] and total + n_node[i] > room:
                 steps.append([])
                 total = 0
             steps[-1].append(i)
@@ -157,17 +172,20 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 2000) -> 
     return tuple(reversed(classes))
 
 
-def _place(n_node: np.ndarray, real: np.ndarray, parts: int, limit: int) -> tuple[int, np.ndarray]:
-    """Rows of a block, and the block of every graph, [batches, batch], -1 where there is none."""
+def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
+    """Rows of a block, one for each part, and the block of every graph, [batches, batch], -1 where there is none."""
+    room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
+    while True:
+        block = -(-max(room, int(n_node.max(initial=1))) // 8) * 8
+        place = _first_fit(n_node, real, block)
+        if place.max(initial=0) < parts:
+            return block, place
+        room = int(1.02 * room) + 1
+
+
+def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
+    """As `_one_block`, for the blocks that make least work of dense products."""
     largest = int(n_node.max(initial=1))
-    if largest > limit:  # one block a part
-        room = -(-(int(n_node.sum(1).max()) + parts) // parts)
-        while True:
-            block = -(-max(room, largest) // 8) * 8
-            place = _first_fit(n_node, real, block)
-            if place.max(initial=0) < parts:
-                return block, place
-            room = int(1.02 * room) + 1
 
     def work(batches: np.ndarray, block: int) -> tuple[int, int, np.ndarray]:
         place = _first_fit(n_node[batches], real[batches], block)
@@ -175,9 +193,10 @@ def _place(n_node: np.ndarray, real: np.ndarray, parts: int, limit: int) -> tupl
         return -(-blocks // parts) * block * (ROW_WORK + block), block, place
 
     fullest = np.argsort(-n_node.sum(1), kind="stable")[:SAMPLE]
-    sizes = sorted(range(largest, limit + 1), key=lambda block: work(fullest, block)[0])[:SHORTLIST]
+    sizes = range(largest, max(BLOCK_LIMIT, largest) + 1)
+    shortlist = sorted(sizes, key=lambda block: work(fullest, block)[0])[:SHORTLIST]
     everywhere = np.arange(len(n_node))
-    return min((work(everywhere, block) for block in sizes), key=lambda choice: choice[0])[1:]
+    return min((work(everywhere, block) for block in shortlist), key=lambda choice: choice[0])[1:]
 
 
 def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
@@ -193,10 +212,22 @@ def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
     return np.where(real, place, -1)
 
 
+def _table(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, np.ndarray]:
+    """How many edges of a node to lay side by side for some graphs, and how many others each graph has then."""
+    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
+    of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree
+    having = np.cumsum(np.bincount(of_chosen, minlength=1)[::-1])[::-1][1:]  # nodes that have 1, 2, ... edges or more
+    others = having.sum() - np.insert(np.cumsum(having), 0, 0)  # edges beyond the first 0, 1, ... of each node
+    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + LISTED_WORK * others))
+    beyond = np.bincount(graph_of, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
+    return width, beyond.astype(np.int64)
+
+
 def _lay_out(
-    ids: np.ndarray, place: np.ndarray, n_edge: np.ndarray, blocks: int, parts: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ids in order of blocks, -1 at the end of each, [batches, parts, entries], and edges of each part."""
+    ids: np.ndarray, place: np.ndarray, counts: Sequence[np.ndarray], blocks: int, parts: int
+) -> tuple[np.ndarray, ...]:
+    """Ids in order of blocks, -1 at the end of each, [batches, parts, entries], and the sums of counts of each part."""
     batches, nowhere = len(ids), parts * blocks
     ends = np.broadcast_to(np.arange(nowhere), (batches, nowhere))
     block_of = np.concatenate([np.where(place < 0, nowhere, place), ends], axis=1)
@@ -209,5 +240,5 @@ def _lay_out(
     batch, entry = np.nonzero(part_of < parts)
     part = part_of[batch, entry]
     laid_out[batch, part, entry - (np.cumsum(count, axis=1) - count)[batch, part]] = entries[batch, entry]
-    edges = [np.where((place >= 0) & (place // blocks == part), n_edge, 0).sum(1) for part in range(parts)]
-    return laid_out, np.stack(edges)
+    of_part = [(place >= 0) & (place // blocks == part) for part in range(parts)]
+    return laid_out, *(np.stack([np.where(here, count, 0).sum(1) for here in of_part]) for count in counts)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn import packing
-from jattn.batching import BLOCK_LIMIT, Bucket, gather, pad, put, scatter
+from jattn.batching import Bucket, gather, pad, put, scatter
 from jattn.topology import Blocks, Edges, edges
 
 fast = settings(max_examples=20, deadline=None, derandomize=True)
@@ -120,13 +120,22 @@ def as_dense(topology):
     return topology.scaled(topology.kept.astype(jnp.float32))(jnp.eye(len(topology.graph_of)))
 
 
-@pytest.mark.parametrize(("block", "storage"), [(32, Blocks), (None, Blocks), (None, Edges)])
-def test_a_batch_has_the_topology_of_its_graph(block, storage):
+@pytest.mark.parametrize(
+    ("sizes", "storage"),
+    [
+        ({"block": 32, "dense": True}, Blocks),
+        ({"dense": True}, Blocks),
+        ({}, Edges),
+        ({"rest": 152}, Edges),
+        ({"width": 2, "rest": 60}, Edges),
+        ({"width": 12, "rest": 0}, Edges),
+    ],
+)
+def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
     graph_list, split = split_of(0)
-    rows = 32 if storage is Blocks else BLOCK_LIMIT + 8
-    batch = gathered(split, jnp.array([2, 5, 3, -1, -1]), BUCKET._replace(block=block, nodes=rows))
+    batch = gathered(split, jnp.array([2, 5, 3, -1, -1]), BUCKET._replace(**sizes))
     assert isinstance(batch.topology, storage)
-    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET._replace(nodes=rows)))
+    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
     np.testing.assert_array_equal(batch.topology.kept, expected.kept)
     np.testing.assert_allclose(batch.topology.degrees, expected.degrees, rtol=1e-6)
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected))
@@ -138,7 +147,7 @@ def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     graph_list, split = split_of(seed)
     bucket = Bucket(nodes=40, edges=152, graphs=10, largest=6, block=8)
     with mock.patch.object(packing, "BLOCK_LIMIT", bucket.block):
-        packed, _ = packing.pack(jraph.batch_np(graph_list), np.array([ids]))
+        packed, _ = packing.pack(jraph.batch_np(graph_list), np.array([ids]), dense=True)
     batch = gathered(split, np.pad(packed[0, 0], (0, 10 - packed.shape[2]), constant_values=-1), bucket)
     graph = jax.tree.map(np.asarray, batch.graph)
     assert int(graph.n_node.sum()) == bucket.nodes

@@ -7,7 +7,7 @@ from graph_strategies import make_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn.batching import BLOCK_LIMIT
+from jattn.graphs import from_dense
 from jattn.packing import BOUND, pack, plan, shuffled_batches, size_classes
 
 fast = settings(max_examples=40, deadline=None, derandomize=True)
@@ -26,11 +26,12 @@ def blocks_of(entries):
 
 
 @fast
-@given(sizes=some_sizes, parts=st.integers(1, 3), seed=st.integers(0, 99))
-def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed):
+@given(sizes=some_sizes, parts=st.integers(1, 3), seed=st.integers(0, 99), dense=st.booleans())
+def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
     sizes, rng = np.array(sizes), np.random.default_rng(seed)
     batches = np.where(rng.random((2, 4)) < 0.8, rng.integers(len(sizes), size=(2, 4)), -1)
-    ids, bucket = pack(graphs_of(sizes), batches, parts)
+    ids, bucket = pack(graphs_of(sizes), batches, parts, dense)
+    assert bucket.dense == dense
     assert ids.shape == (2, parts, bucket.graphs)
     assert bucket.nodes % bucket.block == 0
     assert bucket.largest == max([1, *sizes[batches[batches >= 0]].tolist()])
@@ -44,9 +45,10 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_graphs_beyond_the_limit_share_one_block_a_part(parts):
-    sizes = np.array([BLOCK_LIMIT + 1, 40, 30, 200])
+def test_sparse_graphs_share_one_block_a_part(parts):
+    sizes = np.array([130, 40, 30, 200])
     ids, bucket = pack(graphs_of(sizes), np.arange(4)[None], parts)
+    assert not bucket.dense
     assert bucket.block == bucket.nodes
     assert bucket.nodes <= 1.1 * max(200, sizes.sum() / parts) + 16
     assert all(len(blocks_of(entries)[0]) >= 1 for entries in ids[0])
@@ -57,6 +59,35 @@ def test_edges_are_counted_for_the_fullest_part():
     ids, bucket = pack(graphs, np.arange(4)[None], 2)
     most = max(int(graphs.n_edge[part[part >= 0]].sum()) for part in ids[0])
     assert most < bucket.edges <= most + 8
+
+
+@fast
+@given(sizes=some_sizes, density=st.sampled_from([0, 0.2, 0.6, 1]), parts=st.integers(1, 3))
+def test_there_is_room_for_all_edges_of_sparse_graphs_side_by_side_or_in_the_list(sizes, density, parts):
+    graph_list = [make_graph(n, density, i) for i, n in enumerate(sizes)]
+    ids, bucket = pack(jraph.batch_np(graph_list), np.arange(len(sizes))[None], parts, dense=False)
+    degrees = [np.bincount(graph.receivers, minlength=1) for graph in graph_list]
+    others = [sum(np.maximum(degrees[i] - bucket.width, 0).sum() for i in part[part >= 0]) for part in ids[0]]
+    assert bucket.rest == max(others)
+    assert bucket.width <= max(degree.max() for degree in degrees)
+
+
+def test_a_hub_does_not_widen_the_table_of_all_nodes():
+    hub = np.zeros((100, 100))
+    hub[0, 1:] = hub[1:, 0] = 1
+    _, bucket = pack(from_dense(np.zeros((100, 1)), hub), np.zeros((1, 1), int))
+    assert (bucket.width, bucket.rest) == (1, 98)
+
+
+@pytest.mark.parametrize(("density", "dense"), [(0.02, False), (1, True)])
+def test_a_is_dense_where_many_nodes_are_joined(density, dense):
+    _, bucket = pack(make_graph(60, density, 0), np.zeros((1, 1), int))
+    assert bucket.dense == dense
+
+
+def test_density_is_that_of_the_graphs_in_the_batches():
+    graphs = jraph.batch_np([make_graph(40, 1, 0), make_graph(60, 0.02, 1)])
+    assert [pack(graphs, np.array([[i]])).bucket.dense for i in range(2)] == [True, False]
 
 
 def test_a_batch_of_empty_graphs_or_of_none_is_packed():
@@ -124,7 +155,7 @@ def test_a_plan_covers_every_graph_once_in_classes_of_size_within_its_bound(size
         assert bucket.largest == max(1, sizes[members].max())
         for step in ids.reshape(-1, ids.shape[-1]):
             real = sizes[step[step >= 0]]
-            assert real.sum() <= max(nodes, real.max(initial=0))
+            assert real.sum() <= max(nodes, sizes[members].max())
     assert sorted(seen) == list(range(len(sizes)))
     assert found == sorted(set(found))
 

@@ -13,7 +13,7 @@ from graph_strategies import make_graph
 
 from jattn import seeds
 from jattn.attention import Scorer
-from jattn.batching import BLOCK_LIMIT, pad, put
+from jattn.batching import pad, put
 from jattn.model import Network
 from jattn.packing import pack, shuffled_batches
 from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
@@ -118,8 +118,8 @@ def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(quickly_c
     assert sum(done) == len(SIZES)
 
 
-def test_graphs_too_large_for_dense_blocks_are_predicted_on_two_devices_as_in_one_padded_batch(quickly_compiled):
-    graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (BLOCK_LIMIT + 2, 3, 0, BLOCK_LIMIT + 30, 20)])
+def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch(quickly_compiled):
+    graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (130, 3, 0, 158, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))
     params = SMALL.init(jax.random.key(0), graph)["params"]
     said = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import LARGEST, linear_map, segment_max, symmetric_product
+from jattn.products import LARGEST, Sparse, linear_map, segment_max, sparse_product, symmetric_product
 
 
 def plain_linear(x, kernel):
@@ -23,9 +23,30 @@ def arrays(*shapes):
 
 X, KERNEL, OUT = arrays((7, 3), (3, 5), (7, 5))
 HALF, FEATURES, SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3))
+
+# A sparse A of 5 nodes: a loop at node 0 and the circle 0 - 1 - 2 - 3, of which 3 - 0 is in the list.
+COLUMNS, LIST_ROWS, LIST_COLUMNS = (
+    jnp.array([[0, 1], [0, 2], [1, 3], [2, 3], [4, 4]]),
+    jnp.array([0, 3]),
+    jnp.array([3, 0]),
+)
+VALUES = jnp.array([0.5, 2, 2, 3, 3, 4, 4, 0, 0, 0, 1.5, 1.5])  # of the table, then of the list
+NODES, NODE_SUMS = arrays((5, 3), (5, 3))
+
+
+def sparse(values, x):
+    return sparse_product(Sparse(COLUMNS, values[:10].reshape(5, 2), LIST_ROWS, LIST_COLUMNS, values[10:]), x)
+
+
+def plain_sparse(values, x):
+    adjacency = jnp.zeros((5, 5)).at[jnp.arange(5)[:, None], COLUMNS].add(values[:10].reshape(5, 2))
+    return adjacency.at[LIST_ROWS, LIST_COLUMNS].add(values[10:]) @ x
+
+
 CASES = {
     "linear": (linear_map, plain_linear, (X, KERNEL), OUT),
     "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
+    "sparse": (sparse, plain_sparse, (VALUES, NODES), NODE_SUMS),
 }
 
 
