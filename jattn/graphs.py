@@ -20,6 +20,7 @@ from collections.abc import Hashable
 
 import networkx as nx
 import numpy as np
+from jaxtyping import Int
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
@@ -123,6 +124,36 @@ def from_networkx(
         weights=[w for _, _, w in pairs],
         attention=[graph.nodes[node].get(attention, 0.0) for node in graph],
         label=label,
+    )
+
+
+def select(graphs: GraphsTuple, ids: Int[np.ndarray, "chosen"]) -> GraphsTuple:
+    """Some of a numpy `GraphsTuple`'s graphs, in the order of `ids`, which count from 0 and may repeat.
+
+    Raises:
+      ValueError: an id is out of range.
+    """
+    count = len(graphs.n_node)
+    if (wrong := (ids < 0) | (ids >= count)).any():
+        raise ValueError(f"ids: {ids[wrong.argmax()]} is out of range: there are {count} graphs")
+    nodes, edges = (np.insert(np.cumsum(sizes), 0, 0) for sizes in (graphs.n_node, graphs.n_edge))
+
+    def rows(array: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        # Slices need no index of every row, which for millions of edges is larger than what it picks.
+        pieces = zip(bounds[ids].tolist(), bounds[ids + 1].tolist(), strict=True)
+        return np.concatenate([array[:0], *(array[start:stop] for start, stop in pieces)])
+
+    n_node, n_edge = graphs.n_node[ids], graphs.n_edge[ids]
+    moved = np.repeat((np.cumsum(n_node) - n_node - nodes[ids]).astype(np.int32), n_edge)
+    by_rule = isinstance(graphs.edges, Proximity)
+    return GraphsTuple(
+        nodes={name: rows(array, nodes) for name, array in graphs.nodes.items()},
+        edges=graphs.edges if by_rule else rows(graphs.edges, edges),
+        senders=rows(graphs.senders, edges) + moved,
+        receivers=rows(graphs.receivers, edges) + moved,
+        globals={name: array[ids] for name, array in graphs.globals.items()},
+        n_node=n_node,
+        n_edge=n_edge,
     )
 
 

@@ -1,72 +1,19 @@
 """Downloads against a server of our own that cuts connections, ignores ranges or sends something else."""
 
 import hashlib
+import io
 import subprocess
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import zipfile
 
 import pytest
+from mirror import CONTENT, Mirror
 
 from jattn.datasets import download
 from jattn.datasets.download import DownloadError, cache_folder, fetch
 
-CONTENT = bytes(range(256)) * 1_000
 HASH = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
-
-
-class Mirror:
-    """Serves CONTENT under every name.
-
-    Attributes:
-      answers: of the next requests: after how many bytes the connection is cut, or a status, negative; all bytes later.
-      ranges: whether it answers requests for a part.
-      content: what it serves.
-      asked: where the part began that each request asked for.
-      pause: an event that it waits for after the first half, if any.
-    """
-
-    def __init__(self):
-        self.answers, self.ranges, self.content, self.asked, self.pause = [], True, CONTENT, [], None
-        self.halfway = threading.Event()
-        mirror = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                mirror.answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}/files/"
-        threading.Thread(target=self.server.serve_forever, args=[0.01], daemon=True).start()
-
-    def answer(self, request):
-        start = int(request.headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
-        self.asked.append(start)
-        most = self.answers.pop(0) if self.answers else None
-        if most is not None and most < 0:
-            request.send_error(-most)
-            return
-        partly = self.ranges and "Range" in request.headers
-        if partly and start >= len(self.content):
-            request.send_error(416)
-            return
-        start = start if partly else 0
-        body = self.content[start:]
-        request.send_response(206 if partly else 200)
-        if partly:
-            request.send_header("Content-Range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        if self.pause:
-            request.wfile.write(body[: len(body) // 2])
-            request.wfile.flush()
-            self.halfway.set()
-            self.pause.wait(20)
-            body = body[len(body) // 2 :]
-        request.wfile.write(body[:most])
 
 
 @pytest.fixture
@@ -76,10 +23,7 @@ def mirrors(monkeypatch):
     started = [Mirror(), Mirror()]
     yield started
     for mirror in started:
-        if mirror.pause:
-            mirror.pause.set()
-        mirror.server.shutdown()
-        mirror.server.server_close()
+        mirror.close()
 
 
 def get(folder, *mirrors, name="a.bin"):
@@ -186,6 +130,55 @@ def test_one_error_names_all_files_addresses_and_reasons(tmp_path, mirrors):
     assert "refused" in message
     assert isinstance(caught.value, OSError)
     assert not [path for path in tmp_path.iterdir() if path.name in ("one.bin", "two.bin")]
+
+
+def zipped():
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("a.bin", CONTENT)
+    return content.getvalue()
+
+
+ZIP = zipped()
+
+
+def get_zip(folder, *mirrors):
+    (path,) = fetch({"a.zip": None}, [mirror.address for mirror in mirrors], folder)
+    assert path.read_bytes() == ZIP
+    assert sorted(file.name for file in folder.iterdir()) == [".a.zip.lock", "a.zip"]
+
+
+def test_a_zip_of_unknown_hash_comes_once(tmp_path, mirrors):
+    mirrors[0].content = ZIP
+    get_zip(tmp_path, mirrors[0])
+    get_zip(tmp_path, mirrors[0])
+    assert mirrors[0].asked == [0]
+
+
+@pytest.mark.parametrize("content", [CONTENT, ZIP[:-1], ZIP[:1_000] + b"x" + ZIP[1_001:], b""])
+def test_what_is_no_whole_zip_is_refused_and_another_mirror_asked(tmp_path, mirrors, content):
+    first, second = mirrors
+    first.content, second.content = content, ZIP
+    get_zip(tmp_path, first, second)
+    assert (first.asked, second.asked) == ([0], [0])
+
+
+@pytest.mark.parametrize("there", [ZIP, ZIP[:1_000], ZIP[:1_000] + b"x", b"other"])
+def test_any_partial_zip_leads_to_the_right_one(tmp_path, mirrors, there):
+    mirrors[0].content = ZIP
+    (tmp_path / ".a.zip.partial").write_bytes(there)
+    get_zip(tmp_path, mirrors[0])
+    assert mirrors[0].asked[0] == len(there)
+
+
+def test_what_is_no_zip_under_the_final_name_is_replaced_once_there_is_one(tmp_path, mirrors):
+    (tmp_path / "a.zip").write_bytes(b"something else")
+    mirrors[0].answers, mirrors[0].content = [-404] * 3, ZIP
+    with pytest.raises(DownloadError) as caught:
+        get_zip(tmp_path, mirrors[0])
+    assert caught.value.not_found
+    assert (tmp_path / "a.zip").read_bytes() == b"something else"
+    get_zip(tmp_path, mirrors[0])
 
 
 def program(folder, mirror):

@@ -1,37 +1,12 @@
 """Reading TU files: facts of real data sets, every layout of zip and folder, and an error for every broken line."""
 
-import zipfile
-
 import numpy as np
 import pytest
+from tu_files import TOY, write, write_zip
 
 from jattn.datasets import published_colors, published_triangles, read_tu
-from jattn.datasets.tu import as_graphs, consecutive_splits
+from jattn.datasets.tu import as_graphs, consecutive_splits, sources
 from jattn.graphs import check
-
-# A path of three nodes, a single node, and a loop beside an edge.
-TOY = {
-    "A": "2, 1\n1, 2\n2, 3\n3, 2\n5, 6\n6, 5\n5, 5\n",
-    "graph_indicator": "1\n1\n1\n2\n3\n3\n",
-    "graph_labels": "1\n-1\n1\n",
-    "graph_attributes": "0.5, 1\n1.5, 2\n-2, 3e1\n",
-    "node_labels": "0\n4\n0\n1\n1\n2\n",
-    "node_attributes": " 1.5, 0\n2, 0\n3, 0\n4, 0\n5, 1\n6, 0\n",
-}
-
-
-def write(folder, files, name="TOY"):
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind, text in files.items():
-        (folder / f"{name}_{kind}.txt").write_bytes(text.encode("latin-1"))
-    return folder
-
-
-def write_zip(path, files, name="TOY", inside=""):
-    with zipfile.ZipFile(path, "w") as archive:
-        for kind, text in files.items():
-            archive.writestr(f"{inside}{name}_{kind}.txt", text)
-    return path
 
 
 def same(a, b):
@@ -165,6 +140,28 @@ def test_a_broken_line_is_named(tmp_path, kind, text, message):
         read_tu(tmp_path)
     assert str(error.value).startswith(str(tmp_path / f"TOY_{kind}.txt"))
     assert str(error.value).endswith(message)
+
+
+def test_edge_labels_and_attributes_are_left_unread_with_a_warning(tmp_path):
+    expected = read_tu(write(tmp_path / "expected", TOY))
+    write(tmp_path / "one", TOY | {"edge_labels": "not even numbers"})
+    with pytest.warns(UserWarning, match=r"one: TOY_edge_labels.txt left unread; edges have weight 1"):
+        assert same(read_tu(tmp_path / "one"), expected)
+    path = write_zip(tmp_path / "both.zip", TOY | {"edge_labels": "1\n", "edge_attributes": "1\n"})
+    with pytest.warns(UserWarning, match=r"both.zip.*: TOY_edge_labels.txt and TOY_edge_attributes.txt left unread"):
+        assert same(read_tu(path), expected)
+
+
+def test_the_sources_are_the_files_that_are_read(tmp_path):
+    files = {f"TOY_{kind}.txt" for kind in TOY}
+    path = write(tmp_path / "TOY", TOY | {"edge_labels": "1\n", "notes": "left alone"})
+    for found in (sources(path), sources(tmp_path, "TOY")):
+        assert found[0] == "TOY"
+        assert {str(file.relative_to(path)) for file in found[1]} == files
+    path = write_zip(tmp_path / "zips" / "TOY.zip", TOY, inside="TOY/")
+    assert sources(path) == sources(path.parent) == ("TOY", [path])
+    with pytest.raises(FileNotFoundError, match=r"has no OTHER_A.txt"):
+        sources(path, "OTHER")
 
 
 def test_a_broken_line_far_down_is_named(tmp_path):

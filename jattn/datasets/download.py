@@ -1,10 +1,12 @@
-"""Downloading files into a folder: from one of several mirrors, resumed where it was cut, checked by its hash."""
+"""Downloading files into a folder: from one of several mirrors, resumed where it was cut, checked to be whole."""
 
 import functools
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pooch
@@ -18,7 +20,13 @@ _PIECE = 1 << 16  # bytes
 
 
 class DownloadError(OSError):
-    """Files could not be downloaded; the message names them, the folder they belong in and all addresses."""
+    """Files could not be downloaded; the message names them, the folder they belong in and all addresses.
+
+    Attributes:
+      not_found: whether a server said that it has no such file.
+    """
+
+    not_found = False
 
 
 def cache_folder() -> Path:
@@ -26,14 +34,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jattn"
 
 
-def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> list[Path]:
+def fetch(hashes: Mapping[str, str | None], mirrors: Sequence[str], folder: Path) -> list[Path]:
     """Downloads those files that a folder lacks, with a progress bar where standard error is a terminal.
 
     A file appears under its name only when it is whole. Until then it grows as `.NAME.partial`, which the next attempt,
     the next mirror and the next run go on with. Of several processes that want it, one downloads it.
 
     Args:
-      hashes: the files' names, and of each "md5:" or "sha256:" and the digest.
+      hashes: the files' names, and of each "md5:" or "sha256:" and the digest; None for a zip whose hash isn't known,
+        which is taken where the sums in it are right.
       mirrors: addresses of folders that hold them, in the order in which to try them.
       folder: made where it does not exist.
 
@@ -51,28 +60,51 @@ def fetch(hashes: Mapping[str, str], mirrors: Sequence[str], folder: Path) -> li
             failures = _fetch_one(name, known_hash, mirrors, folder)
         if not _is_whole(folder / name, known_hash):
             missing = [name for name, known_hash in hashes.items() if not _is_whole(folder / name, known_hash)]
-            raise DownloadError(_help(missing, mirrors, folder, failures))
+            error = DownloadError(_help(missing, mirrors, folder, failures))
+            error.not_found = any(_is_not_found(failure) for failure in failures.values())
+            raise error
     return [folder / name for name in hashes]
 
 
-def _fetch_one(name: str, known_hash: str, mirrors: Sequence[str], folder: Path) -> list[str]:
-    """Tries the mirrors in rounds until one gives the file; returns what was wrong with each of them."""
-    failures = {}
+def _fetch_one(
+    name: str, known_hash: str | None, mirrors: Sequence[str], folder: Path
+) -> dict[str, requests.RequestException | ValueError]:
+    """Tries the mirrors in rounds until one gives the file; returns what was wrong with each of them, by address."""
+    failures: dict[str, requests.RequestException | ValueError] = {}
+    if _is_whole(folder / name, known_hash):
+        return failures  # another process was quicker
     resume = functools.partial(_resume, folder / f".{name}.partial")
     for wait in _WAITS:
         time.sleep(wait)
         for mirror in mirrors:
             address = _address(mirror, name)
             try:
-                pooch.retrieve(address, known_hash=known_hash, fname=name, path=folder, downloader=resume)
-                return []  # which it also does where another process was quicker
-            except (requests.RequestException, ValueError) as error:  # a ValueError is a wrong hash
-                failures[address] = str(error)
-    return [f"{address}: {reason}" for address, reason in failures.items()]
+                if known_hash is None:
+                    _retrieve_zip(address, folder / name, resume)
+                else:
+                    pooch.retrieve(address, known_hash=known_hash, fname=name, path=folder, downloader=resume)
+                return {}
+            except (requests.RequestException, ValueError) as error:  # a ValueError is a wrong hash or no zip
+                failures[address] = error
+    return failures
+
+
+def _retrieve_zip(address: str, file: Path, resume: Callable[[str, str, None], None]) -> None:
+    unchecked = file.with_name(f".{file.name}.unchecked")
+    try:
+        resume(address, str(unchecked), None)
+        with zipfile.ZipFile(unchecked) as archive:
+            if damaged := archive.testzip():
+                raise ValueError(f"{damaged} in the zip is damaged")
+        unchecked.replace(file)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ValueError(f"what came is not a zip file, or not all of one, or damaged ({error})") from error
+    finally:
+        unchecked.unlink(missing_ok=True)
 
 
 def _resume(partial: Path, address: str, output: str, _: object) -> None:
-    """Completes a partial file and moves it to `output`, whose hash pooch checks; a wrong one is gone then."""
+    """Completes a partial file and moves it to `output`, which is checked there; a wrong one is gone then."""
     start = partial.stat().st_size if partial.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(address, headers=headers, stream=True, timeout=_TIMEOUT) as response:
@@ -102,7 +134,10 @@ def _append(response: requests.Response, partial: Path, start: int) -> None:
             bar.update(len(piece))
 
 
-def _is_whole(file: Path, known_hash: str) -> bool:
+def _is_whole(file: Path, known_hash: str | None) -> bool:
+    if known_hash is None:
+        # Its list of contents stands at its end, so this is quick. Its contents were checked as it came.
+        return zipfile.is_zipfile(file)
     algorithm, _, digest = known_hash.partition(":")
     return file.is_file() and pooch.file_hash(file, algorithm) == digest
 
@@ -111,7 +146,13 @@ def _address(mirror: str, name: str) -> str:
     return f"{mirror.rstrip('/')}/{name}"
 
 
-def _help(missing: Sequence[str], mirrors: Sequence[str], folder: Path, failures: Sequence[str]) -> str:
+def _is_not_found(error: Exception) -> bool:
+    response = error.response if isinstance(error, requests.HTTPError) else None
+    return response is not None and response.status_code == requests.codes.not_found
+
+
+def _help(missing: Sequence[str], mirrors: Sequence[str], folder: Path, failures: Mapping[str, Exception]) -> str:
     addresses = [" or ".join(_address(mirror, name) for mirror in mirrors) for name in missing]
     asked = f"can't download {', '.join(missing)}; fetch by hand and put into {folder}:"
-    return "\n  ".join([asked, *addresses, "what went wrong:", *failures])
+    wrong = [f"{address}: {error}" for address, error in failures.items()]
+    return "\n  ".join([asked, *addresses, "what went wrong:", *wrong])

@@ -1,12 +1,11 @@
 """The superpixels of many images: cut on all cores, and kept on disk."""
 
+import functools
 import hashlib
 import json
 import os
 import sys
-import warnings
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -17,9 +16,9 @@ from jaxtyping import Float32, Int32, UInt8
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from jattn.datasets.array_cache import cached_arrays
 from jattn.datasets.download import cache_folder
 from jattn.datasets.segments import MNIST_75SP, Described, Image, Segmentation, described
-from jattn.runs import write_atomically
 
 VERSION = 1  # of what is kept on disk: to be raised when the same settings give other superpixels
 
@@ -96,18 +95,13 @@ def cached_superpixels(
       folder: the folder of such files; one in the user's cache folder where not given.
     """
     file = (folder or cache_folder() / "superpixels") / f"{_key(images, segmentation)}.npz"
-    if file.exists():
-        try:
-            return _read(file, len(images))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            warnings.warn(f"{file} is damaged ({error}); it is made again", stacklevel=2)
-    made = superpixels(images, segmentation)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, lambda temporary: _write(temporary, made))
-    except OSError as error:
-        warnings.warn(f"{file} can't be written ({error.strerror}); superpixels are not kept", stacklevel=2)
-    return made
+    arrays = cached_arrays(
+        file,
+        "superpixels",
+        make=lambda: superpixels(images, segmentation)._asdict(),
+        check=functools.partial(_check, images=len(images)),
+    )
+    return Superpixels(**arrays)
 
 
 def _described(images: np.ndarray | Sequence[Image], segmentation: Segmentation, first: int) -> list[Described]:
@@ -134,19 +128,12 @@ def _key(images: np.ndarray, segmentation: Segmentation) -> str:
     return key.hexdigest()[:32]
 
 
-def _write(file: Path, made: Superpixels) -> None:
-    with file.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **made._asdict())
-
-
-def _read(file: Path, images: int) -> Superpixels:
-    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        found = Superpixels(**{name: arrays[name] for name in Superpixels._fields})
+def _check(arrays: Mapping[str, np.ndarray], images: int) -> None:
+    found = Superpixels(*(arrays[name] for name in Superpixels._fields))
     shapes = [array.shape for array in found]
     nodes = int(found.n_node.sum())
     if [len(shape) for shape in shapes] != [2, 2, 1] or [shape[0] for shape in shapes] != [nodes, nodes, images]:
         raise ValueError(f"its arrays have shapes {shapes}")
-    return found
 
 
 def _cores() -> int:

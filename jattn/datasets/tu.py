@@ -3,27 +3,28 @@
 A data set NAME is the files NAME_A.txt (one directed edge "row, column" a line), NAME_graph_indicator.txt (the graph of
 each node) and, where it has them, NAME_graph_labels.txt, NAME_graph_attributes.txt, NAME_node_labels.txt and
 NAME_node_attributes.txt (one line a graph or node). Nodes and graphs are counted from 1 in the files, from 0 here.
+NAME_edge_labels.txt and NAME_edge_attributes.txt are left unread, with a warning.
 """
 
-import bisect
 import contextlib
 import operator
 import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float32, Int32
 from jraph import GraphsTuple
 
-Location: TypeAlias = Path | zipfile.Path
+from jattn.datasets.tables import Location, read_table
 
-_CHUNK = 1 << 20  # characters parsed at a time, so that hundreds of megabytes of text are never in memory at once
+_IGNORED = ("edge_labels", "edge_attributes")
+_KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes")
 
 
 class TUData(NamedTuple):
@@ -66,12 +67,14 @@ def read_tu(path: str | os.PathLike[str], name: str | None = None) -> TUData:
       ValueError: a file breaks the format (the message says which, and its line), or several data sets could be meant.
     """
     with _opened(Path(path), name) as (folder, stem):
+        if ignored := [file.name for file in _files(folder, stem, _IGNORED)]:
+            warnings.warn(f"{folder}: {' and '.join(ignored)} left unread; edges have weight 1", stacklevel=2)
 
         def table(kind: str, dtype: type[np.number], columns: int | None = None, rows: int | None = None) -> Any:
             file = folder / f"{stem}_{kind}.txt"
             if not file.is_file():
                 return None
-            numbers = _table(file, dtype, columns)
+            numbers = read_table(file, dtype, columns)
             if rows is not None and len(numbers) != rows:
                 raise ValueError(
                     f"{file}: expected {rows} lines, one for each {kind.split('_')[0]}, got {len(numbers)}"
@@ -100,6 +103,14 @@ def read_tu(path: str | os.PathLike[str], name: str | None = None) -> TUData:
         )
 
 
+def sources(path: str | os.PathLike[str], name: str | None = None) -> tuple[str, list[Path]]:
+    """The name of the data set that `read_tu` would read, and the files on disk that hold it; errors as there."""
+    with _opened(Path(path), name) as (folder, stem):
+        if isinstance(folder, zipfile.Path):
+            return stem, [Path(str(folder.root.filename))]
+        return stem, [Path(str(file)) for file in _files(folder, stem, _KINDS)]
+
+
 def as_graphs(data: TUData, features: np.ndarray, attention: np.ndarray, label: np.ndarray) -> GraphsTuple:
     """All graphs of a data set as one GraphsTuple with edges of weight 1.
 
@@ -112,8 +123,7 @@ def as_graphs(data: TUData, features: np.ndarray, attention: np.ndarray, label: 
     Returns:
       A numpy `GraphsTuple` with the fields `jattn.graphs` lists.
     """
-    graphs = len(data.n_node)
-    graph_of_node = np.repeat(np.arange(graphs), data.n_node)
+    bounds = np.insert(np.cumsum(data.n_node, dtype=np.int32), 0, 0)
     whole = np.array_equal(label, np.round(label))
     return GraphsTuple(
         nodes={"features": features, "attention": attention.astype(np.float32)},
@@ -122,7 +132,7 @@ def as_graphs(data: TUData, features: np.ndarray, attention: np.ndarray, label: 
         receivers=data.receivers,
         globals={"label": label.astype(np.int32 if whole else np.float32)},
         n_node=data.n_node,
-        n_edge=np.bincount(graph_of_node[data.senders], minlength=graphs).astype(np.int32),
+        n_edge=np.diff(np.searchsorted(data.senders, bounds)).astype(np.int32),  # senders ascend
     )
 
 
@@ -158,6 +168,11 @@ def consecutive_splits(graphs: GraphsTuple, sizes: dict[str, int]) -> dict[str, 
             n_edge=graphs.n_edge[graph],
         )
     return splits
+
+
+def _files(folder: Location, name: str, kinds: Iterable[str]) -> list[Location]:
+    files = [folder / f"{name}_{kind}.txt" for kind in kinds]
+    return [file for file in files if file.is_file()]
 
 
 @contextlib.contextmanager
@@ -206,36 +221,6 @@ def _only_zip(folder: Path, name: str | None) -> Path:
     if len(zips) > 1:
         raise ValueError(f"{folder} has several zips ({', '.join(file.name for file in zips)}): give the `name` of one")
     return zips[0]
-
-
-def _table(file: Location, dtype: type[np.number], columns: int | None) -> np.ndarray:
-    """Reads lines of numbers with commas between, [rows, columns]; the first line sets the columns where not given."""
-    parts, read = [], 0
-    # Every byte is a latin-1 character, so a strange one is just text that is no number, with its line.
-    with file.open("r", encoding="latin-1") as stream:
-        while lines := stream.readlines(_CHUNK):
-            columns = columns or lines[0].count(",") + 1
-            part = _parsed(lines, dtype, columns)
-            if part is None:
-                prefixes = range(1, len(lines) + 1)
-                bad = bisect.bisect_left(prefixes, True, key=lambda end: _parsed(lines[:end], dtype, columns) is None)
-                kind = "integer" if dtype is np.int32 else "number"
-                wanted = f"one {kind}" if columns == 1 else f"{columns} {kind}s with commas between"
-                raise ValueError(f"{file}, line {read + bad + 1}: expected {wanted}, got {lines[bad].rstrip()!r}")
-            parts.append(part)
-            read += len(part)
-    return np.concatenate(parts) if parts else np.zeros((0, columns or 1), dtype)
-
-
-def _parsed(lines: list[str], dtype: type[np.number], columns: int) -> np.ndarray | None:
-    """The numbers, or None where a line is empty, is no finite numbers or has another number of columns."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # numpy may only warn of 1.5 as an integer, and of nothing but empty lines
-            numbers = np.loadtxt(lines, dtype, delimiter=",", comments=None, ndmin=2)
-    except (ValueError, Warning):
-        return None
-    return numbers if numbers.shape == (len(lines), columns) and np.isfinite(numbers).all() else None
 
 
 def _graph_sizes(indicator: np.ndarray, graphs: int | None, file: Location) -> np.ndarray:

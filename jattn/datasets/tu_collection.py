@@ -1,0 +1,104 @@
+"""Data sets of the TU collection (Morris et al. 2020) by name, or others in its format; kept as arrays once read."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from jattn.datasets.array_cache import cached_arrays
+from jattn.datasets.download import DownloadError, cache_folder, fetch
+from jattn.datasets.tu import TUData, read_tu, sources
+
+ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets/"
+NAMES = "https://chrsmrrs.github.io/datasets/"  # where they are listed
+VERSION = 1  # of what is kept on disk: to be raised when the same files give other arrays
+
+
+def tu_data(source: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> TUData:
+    """Reads a data set of the TU collection, or one in its format.
+
+    What was read is kept as arrays in the user's cache folder, under a hash of the source, so that a second run reads
+    those. Warnings about the text come when it is read, so the first time only.
+
+    Args:
+      source: a name in the collection, such as "PROTEINS", "COLLAB" or "DD"; or the path of a zip or folder, as for
+        `read_tu`. What ends in `.zip` or has a separator is a path: a folder NAME right here is `./NAME`.
+      data_dir: where to look for a name: a folder that holds `NAME.zip`, the text files, or a folder NAME with either.
+        Without it the zip is downloaded, once, into the user's cache folder.
+
+    Raises:
+      FileNotFoundError: there is no such file, or no such data set in `data_dir`.
+      DownloadError: the zip can't be downloaded.
+      ValueError: a file breaks the format; the message says which, and its line.
+    """
+    if not isinstance(source, str) or not _is_name(source):
+        return _cached(Path(source))
+    if data_dir is None:
+        return _cached(_downloaded(source), source)
+    folder = Path(data_dir)
+    try:
+        inside = [place for place in (folder / f"{source}.zip", folder / source) if place.exists()]
+        return _cached(inside[0] if inside else folder, source)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; {source} is at {ADDRESS}{source}.zip") from error
+
+
+def _is_name(source: str) -> bool:
+    return re.fullmatch(r"\w[\w.+-]*", source) is not None and not source.endswith(".zip")
+
+
+def _downloaded(name: str) -> Path:
+    try:
+        (archive,) = fetch({f"{name}.zip": None}, [ADDRESS], _folder())
+    except DownloadError as error:
+        if not error.not_found:
+            raise
+        hint = f"the collection may have no data set {name}; those it has are listed at {NAMES}"
+        if Path(name).exists():
+            hint += f"; what is called so here is {Path.cwd() / name}"
+        raise DownloadError(f"{error}\n{hint}") from error
+    return archive
+
+
+def _cached(path: Path, name: str | None = None) -> TUData:
+    """The data set that `read_tu` reads, from a file of arrays where the same source was read before."""
+    stem, files = sources(path, name)
+
+    def make() -> dict[str, np.ndarray]:
+        arrays = read_tu(path, name)._asdict()
+        return {field: array for field, array in arrays.items() if isinstance(array, np.ndarray)}
+
+    arrays = cached_arrays(_folder() / f"{stem}-{_key(stem, files)}.npz", "its arrays", make, _check)
+    return TUData._make([stem, *(arrays.get(field) for field in TUData._fields[1:])])
+
+
+def _folder() -> Path:
+    return cache_folder() / "tu"
+
+
+def _key(name: str, files: list[Path]) -> str:
+    """A hash of the version and of all that is read."""
+    key = hashlib.sha256(f"{VERSION} {name}".encode())
+    for file in files:
+        with file.open("rb") as stream:
+            key.update(file.name.encode() + hashlib.file_digest(stream, "sha256").digest())
+    return key.hexdigest()[:32]
+
+
+def _check(arrays: Mapping[str, np.ndarray]) -> None:
+    edges, graphs, nodes = len(arrays["senders"]), len(arrays["n_node"]), int(arrays["n_node"].sum())
+    rows = {
+        "senders": edges,
+        "receivers": edges,
+        "n_node": graphs,
+        "graph_labels": graphs,
+        "graph_attributes": graphs,
+        "node_labels": nodes,
+        "node_attributes": nodes,
+    }
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if "receivers" not in arrays or any(shape[:1] != (rows[name],) for name, shape in shapes.items()):
+        raise ValueError(f"its arrays have shapes {shapes}")
