@@ -1,22 +1,24 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `pad`. Batches: `put`, `pack`, `gather`,
-`plan`. Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training: `make_train` for
-one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`, `attention_auc`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `select`, `pad`. Batches: `put`, `pack`,
+`gather`, `plan`. Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training:
+`make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
+`attention_auc`.
 """
 
 from jattn.attention import Scorer, normalize_target
 from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
-from jattn.graphs import check, from_arrays, from_dense, from_networkx
+from jattn.graphs import check, from_arrays, from_dense, from_networkx, select
 from jattn.layers import ChebyGINConv
 from jattn.leave_one_out import LeaveOneOut, leave_one_out
+from jattn.left_out import leave_one_out_seeds
 from jattn.losses import attention_loss, task_loss
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
 from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
 from jattn.proximity import Proximity, list_edges
-from jattn.seeds import leave_one_out_seeds, predict_seeds, train_seeds
+from jattn.seeds import predict_seeds, train_seeds
 from jattn.topology import Blocks, Edges, Topology, blocks, edges
 from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
 
@@ -66,6 +68,7 @@ __all__ = [
     "predict_seeds",
     "put",
     "scatter",
+    "select",
     "shuffled_batches",
     "size_classes",
     "task_loss",

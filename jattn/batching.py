@@ -106,7 +106,13 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
 
 
 def put(graphs: GraphsTuple) -> Split:
-    """Puts a host-side split on the device."""
+    """Puts a host-side split on the device.
+
+    Raises:
+      ValueError: there are no graphs.
+    """
+    if not len(graphs.n_node):
+        raise ValueError("graphs: expected at least one graph")
     n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
     node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
     place = _places(np.asarray(graphs.receivers), int(n_node.sum()))
@@ -142,7 +148,7 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
     n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
     behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # padding right after the real graphs
-    n_edge = n_edge.at[behind].add(bucket.edges - n_edge.sum())
+    n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
     padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
 
     def lay_out(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:

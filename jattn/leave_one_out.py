@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.losses import Task
@@ -89,13 +89,31 @@ def leave_one_out(
     predictions = jnp.zeros((-(-(largest + 1) // chunk) * chunk, *shape.shape[1:]), shape.dtype)
     steps = -(-(n_node.max(initial=0) + 1) // chunk)
     predictions = jax.lax.fori_loop(0, steps, leave_out, predictions)
-    column = predictions[0].argmax(-1) if task == "classification" else jnp.zeros(len(real), int)
-    outputs = jnp.take_along_axis(predictions, column[None, :, None], axis=2)[..., 0]
-    y, without = outputs[0], outputs[1:]
+    without = predictions[1:].at[place, graph_of].get(mode="fill", fill_value=0)
+    return movement(predictions[0], without, graph_of, real[graph_of], task)
 
-    node_real = real[graph_of]
-    change = jnp.where(node_real, jnp.abs(without.at[place, graph_of].get(mode="fill", fill_value=0) - y[graph_of]), 0)
-    moved = jraph.segment_sum(change, graph_of, len(real), indices_are_sorted=True)
+
+def movement(
+    whole: Float[Array, "graphs outputs"],
+    without: Float[Array, "nodes outputs"],
+    graph_of: Int[Array, "nodes"],
+    real: Bool[Array, "nodes"],
+    task: Task,
+) -> LeaveOneOut:
+    """The attention that follows from predictions; the equation is that of `leave_one_out`.
+
+    Args:
+      whole: the predictions of whole graphs.
+      without: the prediction of its graph without each node.
+      graph_of: the graph of each node, ascending.
+      real: which nodes are not padding.
+      task: what is predicted.
+    """
+    column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(whole), int)
+    y = jnp.take_along_axis(whole, column[:, None], axis=1)[:, 0]
+    y_without = jnp.take_along_axis(without, column[graph_of][:, None], axis=1)[:, 0]
+    change = jnp.where(real, jnp.abs(y_without - y[graph_of]), 0)
+    moved = jraph.segment_sum(change, graph_of, len(whole), indices_are_sorted=True)
     matters = moved > NO_EFFECT * jnp.maximum(1, jnp.abs(y))
     attention = change / (moved + SUM_OFFSET)[graph_of]
     return LeaveOneOut(attention, jnp.where(matters[graph_of], attention, 0), moved)

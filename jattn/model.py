@@ -96,6 +96,11 @@ class Network(nn.Module):
             z = nn.Dropout(self.dropout, deterministic=not train)(z)
         return Output(Linear(self.outputs, name="output")(z), poolings)
 
+    @nn.nowrap
+    def convolution(self, i: int) -> ChebyGINConv:
+        """Convolution `i`, whose parameters are those of the network called `conv_i`."""
+        return ChebyGINConv(self.filters[i], self.order, self.aggregation, self.hidden, name=f"conv_{i}")
+
     def _pool(
         self, i: int, x: Array, previous: Array, target: Array | None, topology: Topology
     ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
@@ -116,8 +121,7 @@ class Network(nn.Module):
         self, i: int, x: Array, target: Array | None, topology: Topology
     ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
         """The network from convolution `i` on."""
-        convolution = ChebyGINConv(self.filters[i], self.order, self.aggregation, self.hidden, name=f"conv_{i}")
-        y = convolution(x, topology)
+        y = self.convolution(i)(x, topology)
         if i < len(self.filters) - 1:
             return self._pool(i + 1, nn.relu(y), x, target, topology)
         # The maximum takes 0 for what is less.

@@ -117,9 +117,13 @@ def pack(
 
 
 def plan(
-    graphs: GraphsTuple, nodes: int, parts: int = 1, sizes: tuple[int, ...] = ()
+    graphs: GraphsTuple,
+    nodes: int,
+    parts: int = 1,
+    sizes: tuple[int, ...] = (),
+    chosen: Int[np.ndarray, "chosen"] | None = None,
 ) -> Iterator[tuple[Int[np.ndarray, "parts steps entries"], Bucket]]:
-    """Batches that cover a split once, a bucket for each class of size.
+    """Batches that cover a split, or some graphs of it, once; a bucket for each class of size.
 
     Within a class the order is random: small graphs fill the rows that large ones leave of a block.
 
@@ -128,12 +132,14 @@ def plan(
       nodes: nodes of a batch at most, or those of the largest graph of its class if that has more; this bounds memory.
       parts: devices that share the batches; each gets as many steps as the others, the last of them perhaps empty.
       sizes: largest sizes of the classes, ascending; one more class holds what is larger.
+      chosen: the graphs to cover; all where not given.
 
     Yields:
       For every class that has graphs: ids as `pack` lays them out, and their bucket.
     """
     n_node = np.asarray(graphs.n_node)
-    by_size = np.argsort(n_node, kind="stable")
+    chosen = np.arange(len(n_node)) if chosen is None else chosen
+    by_size = chosen[np.argsort(n_node[chosen], kind="stable")]
     for ids in np.split(by_size, np.searchsorted(n_node[by_size], sizes, side="right")):
         if not len(ids):
             continue

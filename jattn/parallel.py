@@ -21,22 +21,25 @@ def over_devices(
     function: Callable[..., Any],
     seeds: int,
     *specs: tuple[str | None, ...],
+    result: tuple[str, ...] = (SEEDS,),
     one_by_one: bool = False,
     optimize: bool = True,
 ) -> Any:
     """Compiles `function`, written for one seed, for many: a vmap on every device that gets a share of them.
 
     Args:
-      function: maps pytrees to a pytree that is the same on all of a seed's devices, as `sum_parts` leaves it.
+      function: maps pytrees to a pytree.
       seeds: how many; they go to the largest number of devices that divides it.
       *specs: for every argument the names of its leading axes: "seeds" for the one of seeds, which `function` does not
         see, "parts" for one of `parts_of(seeds)`, of which it sees its own as an axis of 1, None for others; () where
         all devices have all of it.
+      result: as `specs`, for all that `function` returns: ("seeds",) where it is the same on all of a seed's devices,
+        as `sum_parts` leaves it; ("seeds", "parts") where each returns its own, as an axis of 1.
       one_by_one: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
       optimize: False for what runs once, which compiles in a third of the time.
 
     Returns:
-      The compiled function, whose results have a leading axis of seeds.
+      The compiled function, whose results have leading axes as `result` names them.
     """
     shape = _seed_devices(seeds), parts_of(seeds)
     mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
@@ -46,10 +49,22 @@ def over_devices(
         of_seeds(function, axes),
         mesh=mesh,
         in_specs=tuple(PartitionSpec(*spec) for spec in specs),
-        out_specs=PartitionSpec(SEEDS),
+        out_specs=PartitionSpec(*result),
         check_vma=False,  # `function` sees to it that a seed's devices agree
     )
     return jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
+
+
+def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int) -> Callable[..., Any]:
+    """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
+
+    Each part runs on a device of its own; the function's results are 0 for graphs that are not in its batches.
+    """
+
+    def of_part(params: Any, split: Any, batches: Any) -> Any:
+        return sum_parts(function(params, split, batches[0]))
+
+    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,))
 
 
 def sum_parts(tree: Tree) -> Tree:

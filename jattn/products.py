@@ -73,8 +73,13 @@ class Sparse(NamedTuple):
 @jax.custom_vjp
 def sparse_product(adjacency: Sparse, x: Float[Array, "rows features"]) -> Float[Array, "rows features"]:
     """The product A x for a sparse A = A^T. Its VJP multiplies by A, which gathers where A^T would scatter."""
-    terms = adjacency.list_values[:, None] * x[adjacency.list_columns]
-    y = jnp.zeros_like(x).at[adjacency.list_rows].add(terms)
+    # The list is first, and never empty: a loop that starts from a scattered array XLA does not fuse into the next
+    # product, where it would compute a row anew for every entry that reads it. One entry alone would not be a scatter.
+    rows, columns, values = (
+        jnp.pad(array, (0, max(0, 2 - len(array))))
+        for array in (adjacency.list_rows, adjacency.list_columns, adjacency.list_values)
+    )
+    y = jnp.zeros_like(x).at[rows].add(values[:, None] * x[columns])
     for columns, values in zip(adjacency.columns.T, adjacency.values.T, strict=True):
         y = y + values[:, None] * x.at[columns].get(mode="promise_in_bounds")
     return y

@@ -142,7 +142,7 @@ class Edges(Topology):
             self,
             adjacency=Sparse(
                 itself.at[row, place].set(a.list_columns, mode="drop"),
-                jnp.zeros((nodes, width)).at[row, place].set(a.list_values, mode="drop"),
+                jnp.zeros((nodes, width), a.list_values.dtype).at[row, place].set(a.list_values, mode="drop"),
                 other(a.list_rows),
                 other(a.list_columns),
                 other(a.list_values),
@@ -185,7 +185,7 @@ def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edge
         raise ValueError("graph: its weights follow from positions; take `blocks(graph, block)`, or `list_edges` first")
     grouping = _grouping(graph, real)
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
-    no_table = jnp.zeros((len(grouping["kept"]), 0))
+    no_table = jnp.zeros((len(grouping["kept"]), 0), weights.dtype)
     adjacency = Sparse(no_table.astype(int), no_table, graph.receivers, graph.senders, weights)
     topology = Edges(**grouping, adjacency=adjacency)
     return topology.keep(topology.kept)

@@ -11,9 +11,11 @@ import pytest
 from compilation import jit
 from graph_strategies import make_graph
 
-from jattn import seeds
+from jattn import left_out, parallel, seeds
 from jattn.attention import Scorer
 from jattn.batching import pad, put
+from jattn.graphs import select
+from jattn.left_out import leave_one_out_seeds
 from jattn.model import Network
 from jattn.packing import pack, shuffled_batches
 from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
@@ -93,14 +95,16 @@ def test_one_seed_on_two_devices_trains_as_on_one():
 
 @pytest.fixture
 def quickly_compiled(monkeypatch):
-    monkeypatch.setattr(seeds, "over_devices", functools.partial(over_devices, optimize=False))
+    quick = functools.partial(over_devices, optimize=False)
+    for module in (parallel, seeds, left_out):
+        monkeypatch.setattr(module, "over_devices", quick)
 
 
 def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(quickly_compiled):
     graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
     params = jax.vmap(lambda key: SMALL.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
     first = jax.tree.map(lambda x: x[:1], params)
-    for run in (seeds.predict_seeds, functools.partial(seeds.leave_one_out_seeds, task="classification")):
+    for run in (seeds.predict_seeds, functools.partial(leave_one_out_seeds, task="classification")):
         both, one = run(SMALL, params, GRAPHS), run(SMALL, first, GRAPHS)  # one seed a device; one on both
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
 
@@ -108,11 +112,11 @@ def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(qui
 def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(quickly_compiled, monkeypatch):
     params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
-    whole = seeds.leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
-    monkeypatch.setattr(seeds, "LABEL_NODES", 9)  # so that there are several batches
-    monkeypatch.setattr(seeds, "PIECE", 2)
+    whole = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
+    monkeypatch.setattr(left_out, "BATCH_NODES", 9)  # so that there are several batches
+    monkeypatch.setattr(left_out, "PIECE", 2)
     done = []
-    pieces = seeds.leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
+    pieces = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
     close(pieces, whole)
     assert len(done) > 1
     assert sum(done) == len(SIZES)
@@ -128,6 +132,32 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     nodes = int(graphs.n_node.sum())
     np.testing.assert_allclose(said.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
     np.testing.assert_array_equal(said.kept[0][0], expected.poolings[0].kept[:nodes])
+
+
+def test_seeds_of_different_training_sets_train_as_each_alone(quickly_compiled):
+    members = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
+    *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, members=members)
+    for i, own in enumerate(members):
+        *_, alone = seeds.train_seeds(NETWORK, CONFIG, select(GRAPHS, own), [4], 2, 3)
+        close(
+            jax.tree.map(lambda x, i=i: x[i], together.state.params), jax.tree.map(lambda x: x[0], alone.state.params)
+        )
+        np.testing.assert_allclose(together.loss[i], alone.loss[0], rtol=1e-4)
+        np.testing.assert_allclose(together.predictions.prediction[i, own], alone.predictions.prediction[0], atol=1e-4)
+        assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([np.arange(3)], "members: those of 1 seeds are given, there are 2 seeds"),
+        ([np.arange(3), np.arange(4)], r"the same number of steps an epoch for each seed, at least 1, got \[1, 2\]"),
+        ([np.arange(0), np.arange(0)], r"got \[0\]"),
+    ],
+)
+def test_training_sets_have_to_make_as_many_steps_for_each_seed(members, message):
+    with pytest.raises(ValueError, match=message):
+        next(seeds.train_seeds(SMALL, CONFIG, GRAPHS, [0, 1], 1, 3, members=members))
 
 
 def test_a_run_compiles_one_program():

@@ -1,0 +1,198 @@
+"""Leave-one-out of a whole split by many networks at once, seen from the host.
+
+Small graphs are batched and copied, a node missing from each copy (`leave_one_out`). Of large sparse graphs all that is
+computed again is a ball around the node (`balls`).
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from jraph import GraphsTuple
+
+from jattn.balls import Chunks, Whole, chunks_of, whole_graph, without_each
+from jattn.batching import Bucket, Split, gather, put, scatter
+from jattn.graphs import select
+from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
+from jattn.losses import Task
+from jattn.model import Network, Output
+from jattn.packing import plan, size_classes
+from jattn.parallel import PARTS, SEEDS, over_batches, over_devices, parts_of
+from jattn.proximity import Proximity
+from jattn.seeds import CACHED
+from jattn.topology import Edges
+from jattn.training import Params
+
+BATCH_NODES = 500  # rows of a batch, whose graphs should be alike in size
+COPIED_ROWS = 1024  # rows that are predicted together: copies of a batch times its nodes
+PIECE = 100  # batches after which progress is told
+
+LARGE = 200  # nodes of a graph from which its balls are worth looking at
+MOST_EDGES = 32  # of a node, in a graph whose balls are
+BALL_SHARE = 0.75  # of a graph that its balls may have on average
+STEPS = 4  # chunks of balls that a device does in one go
+
+
+def leave_one_out_seeds(
+    network: Network,
+    params: Params,
+    graphs: GraphsTuple,
+    task: Task,
+    progress: Callable[[int], Any] = lambda graphs: None,
+) -> LeaveOneOut:
+    """Leave-one-out attention of every seed's network for a host-side split: numpy arrays [seeds, ...], in its order.
+
+    Args:
+      network: the architecture.
+      params: weights with a leading axis of seeds.
+      graphs: the split.
+      task: what the network predicts.
+      progress: called now and then with the number of graphs that were done since the last call.
+
+    Raises:
+      ValueError: there are no graphs.
+    """
+    split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
+    whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)
+    without = np.zeros((seeds, int(np.sum(graphs.n_node)), network.outputs), np.float32)
+    by_ball = np.zeros(len(graphs.n_node), bool)
+    start = np.cumsum(graphs.n_node) - graphs.n_node
+    for i, of_whole, of_balls in _by_balls(network, params, graphs, split):
+        by_ball[i] = True
+        whole[:, i] = of_whole
+        without[:, start[i] : start[i] + graphs.n_node[i]] = of_balls
+        progress(1)
+    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    moved = jax.vmap(lambda w, o: movement(w, o, jnp.asarray(graph_of), jnp.asarray(by_ball[graph_of]), task))
+    result = jax.device_get(moved(jnp.asarray(whole), jnp.asarray(without)))
+
+    rest = np.flatnonzero(~by_ball)
+    nodes = min(BATCH_NODES, CACHED // max(network.filters))
+    for batches, bucket in plan(graphs, nodes, parts_of(seeds), size_classes(select(graphs, rest)), rest):
+        left_out = _compiled_copies(network, bucket, task, seeds)
+        for piece in _pieces(batches):
+            result = jax.tree.map(np.add, result, jax.device_get(left_out(params, split, piece)))
+            progress(int((piece >= 0).sum()))
+    return cast(LeaveOneOut, result)
+
+
+def _pieces(batches: Int[np.ndarray, "parts steps entries"]) -> Iterator[Int[np.ndarray, "parts steps entries"]]:
+    """Steps in pieces of equal length, filled up with empty ones, so that one program runs them all."""
+    steps = -(-batches.shape[1] // -(-batches.shape[1] // PIECE))
+    for start in range(0, batches.shape[1], steps):
+        piece = batches[:, start : start + steps]
+        yield np.pad(piece, ((0, 0), (0, steps - piece.shape[1]), (0, 0)), constant_values=-1)
+
+
+def _by_balls(
+    network: Network, params: Params, graphs: GraphsTuple, split: Split
+) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
+    """Predictions of the large sparse graphs, and those without each node."""
+    seeds, parts = len(jax.tree.leaves(params)[0]), parts_of(len(jax.tree.leaves(params)[0]))
+    ids, width = _large_and_sparse(network, graphs)
+    ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls
+    for i in ids.tolist():
+        chunks = chunks_of(select(graphs, np.array([i])), network, BALL_SHARE)
+        if chunks is None:
+            continue
+        of_graph, of_balls = _compiled_balls(network, _bucket(graphs, i, width), seeds)
+        prediction, whole = of_graph(params, split, jnp.array([i]))
+        pieces = [of_balls(params, whole, jax.tree.map(jnp.asarray, piece)) for piece in _ball_pieces(chunks, parts)]
+        if ahead is not None:
+            yield _fetched(*ahead, graphs)
+        ahead = i, prediction, pieces
+    if ahead is not None:
+        yield _fetched(*ahead, graphs)
+
+
+def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple) -> tuple[int, np.ndarray, np.ndarray]:
+    without = np.sum([np.asarray(piece).sum(1) for piece in pieces], axis=0)
+    return i, np.asarray(prediction), without[:, : graphs.n_node[i]]
+
+
+def _large_and_sparse(network: Network, graphs: GraphsTuple) -> tuple[Int[np.ndarray, "chosen"], int]:
+    """Graphs whose balls are worth looking at, and the most edges that a node of them has."""
+    if any(network.poolings) or isinstance(graphs.edges, Proximity):
+        return np.zeros(0, int), 0
+    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    degree = np.bincount(graphs.receivers, minlength=len(graph_of))
+    most = np.zeros(len(graphs.n_node), int)
+    np.maximum.at(most, graph_of, degree)
+    ids = np.flatnonzero((graphs.n_node >= LARGE) & (most <= MOST_EDGES))
+    return ids, int(most[ids].max(initial=0))
+
+
+def _bucket(graphs: GraphsTuple, i: int, width: int) -> Bucket:
+    """Holds graph i. Of sizes between the smallest and the largest graph there are few, so that little is compiled."""
+    nodes, edges = LARGE, LARGE * width
+    while nodes <= graphs.n_node[i] or edges <= graphs.n_edge[i]:
+        nodes, edges = 2 * nodes, 2 * edges
+    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=0)
+
+
+def _ball_pieces(chunks: Chunks, parts: int) -> Iterator[Chunks]:
+    """Chunks as [parts, steps, ...], filled up with empty ones."""
+    for start in range(0, len(chunks.removed), parts * STEPS):
+        piece = [array[start : start + parts * STEPS] for array in chunks]
+        fill = parts * STEPS - len(piece[0])
+        filled = [np.concatenate([array, np.full((fill, *array.shape[1:]), -1, array.dtype)]) for array in piece]
+        yield Chunks(*(array.reshape(parts, STEPS, -1) for array in filled))
+
+
+# Kept, so that a second split or call of the same sizes compiles nothing.
+@functools.lru_cache(maxsize=64)
+def _compiled_balls(network: Network, bucket: Bucket, seeds: int) -> tuple[Callable[..., Any], Callable[..., Array]]:
+    def of_graph(params: Params, split: Split, ids: Array) -> tuple[Array, Whole]:
+        batch = gather(split, ids, bucket)
+        prediction, whole = whole_graph(network, params, batch.graph, cast(Edges, batch.topology))
+        return prediction[0], whole
+
+    def of_balls(params: Params, whole: Whole, chunks: Chunks) -> Float[Array, "part nodes outputs"]:
+        own = jax.tree.map(lambda array: array[0], chunks)
+        predictions = jax.lax.map(lambda chunk: without_each(network, params, whole, chunk), own)
+        removed = jnp.where(own.removed < 0, bucket.nodes, own.removed)
+        # Devices are not made to wait for each other: of programs that run at once, each could wait for another's.
+        return scatter(bucket.nodes, removed, predictions)[None]
+
+    return (
+        over_devices(of_graph, seeds, (SEEDS,), (), (), one_by_one=True),
+        over_devices(of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS), one_by_one=True),
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled_copies(network: Network, bucket: Bucket, task: Task, seeds: int) -> Callable[..., LeaveOneOut]:
+    return over_batches(_make_labels(network, bucket, task), seeds)
+
+
+def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
+    """A function that leaves out the nodes of the graphs of some batches; for a split's other graphs it gives 0."""
+
+    def labels(params: Params, split: Split, batches: Array) -> LeaveOneOut:
+        def one(ids: Array) -> tuple[Array, Array, LeaveOneOut]:
+            batch = gather(split, ids, bucket)
+
+            def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
+                output = network.apply({"params": params}, graph, batch.topology.keep(kept))
+                return cast(Output, output).prediction
+
+            rows = min(COPIED_ROWS, CACHED // max(network.filters))
+            chunk = max(1, rows // bucket.nodes)
+            result = leave_one_out(
+                predict, batch.graph, bucket.largest, task=task, chunk=chunk, real=batch.topology.real
+            )
+            return batch.graph_ids, batch.node_ids, result
+
+        graph_ids, node_ids, result = jax.lax.map(one, batches)
+        graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
+        return LeaveOneOut(
+            scatter(nodes, node_ids, result.attention),
+            scatter(nodes, node_ids, result.target),
+            scatter(graphs, graph_ids, result.moved),
+        )
+
+    return labels

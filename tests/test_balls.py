@@ -1,0 +1,163 @@
+"""What changes when a node goes is a ball around it: computing the ball alone gives what the whole graph does."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import jraph
+import networkx as nx
+import numpy as np
+import pytest
+from compilation import jit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jattn import balls, left_out, parallel
+from jattn.attention import Scorer
+from jattn.balls import chunks_of, radii, whole_graph, without_each
+from jattn.batching import gather, pad, put
+from jattn.graphs import from_arrays, from_networkx
+from jattn.left_out import leave_one_out_seeds
+from jattn.model import Network
+from jattn.packing import pack
+from jattn.pooling import AttentionPooling, Threshold
+from jattn.topology import edges
+
+NETWORKS = {
+    "chebynet": Network((5, 4, 3), order=3, readout="max", outputs=3),
+    "chebygin": Network((4, 5), order=3, aggregation="sum", hidden=6, readout="mean", outputs=3),
+    "gcn": Network((5, 4), order=1, readout="sum", outputs=3),
+    "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="max", outputs=3),
+    "wide": Network((6,), order=4, readout="max", outputs=3),
+}
+
+
+def graph_of(graph, seed=0, *, weighted=True):
+    """A networkx graph with random features and weights."""
+    rng = np.random.default_rng(seed)
+    graph = nx.convert_node_labels_to_integers(graph)
+    for node in graph:
+        graph.nodes[node]["features"] = rng.normal(size=3)
+    for *ends, data in graph.edges(data=True):
+        data["weight"] = rng.uniform(0.5, 2) if weighted and ends[0] != ends[1] else 1.0
+    return from_networkx(graph)
+
+
+def with_loop(graph):
+    graph.add_edge(3, 3)
+    return graph
+
+
+GRAPHS = [
+    graph_of(nx.path_graph(31)),
+    graph_of(nx.grid_2d_graph(6, 8), 1, weighted=False),
+    graph_of(with_loop(nx.cycle_graph(26)), 2),
+    graph_of(nx.disjoint_union_all([nx.path_graph(9), nx.empty_graph(3), nx.cycle_graph(14)]), 3),
+    graph_of(nx.random_labeled_tree(40, seed=4), 4),
+]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Sizes at which small graphs have several chunks of balls, and programs that compile soon."""
+    quick = functools.partial(parallel.over_devices, optimize=False)
+    for module in (parallel, left_out):
+        monkeypatch.setattr(module, "over_devices", quick)
+    monkeypatch.setattr(balls, "ROWS", 96)
+    monkeypatch.setattr(balls, "BALLS", 8)
+    monkeypatch.setattr(left_out, "LARGE", 24)
+    monkeypatch.setattr(left_out, "BALL_SHARE", 1.0)
+    left_out._compiled_balls.cache_clear()
+    yield
+    left_out._compiled_balls.cache_clear()
+
+
+def params_of(network, seeds):
+    graph = jax.tree.map(jnp.asarray, pad(GRAPHS[0]))
+    return jax.vmap(lambda key: network.init(key, graph)["params"])(jax.random.split(jax.random.key(1), seeds))
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("chebynet", 1), ("chebygin", 2), ("gcn", 3)])
+def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
+    graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
+    done, by_ball = [], []
+    chunked = left_out.chunks_of
+    monkeypatch.setattr(left_out, "chunks_of", lambda *a: by_ball.append(chunked(*a)) or by_ball[-1])
+    actual = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification", done.append)
+    assert len(by_ball) == 5
+    assert sum(chunks is not None and len(chunks.removed) > 2 for chunks in by_ball) >= 3
+    assert sum(done) == 6
+    monkeypatch.setattr(left_out, "LARGE", 10**9)
+    expected = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification")
+    assert (expected.moved > 0.01).all()
+    np.testing.assert_allclose(actual.moved, expected.moved, rtol=1e-4)
+    np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-5)
+    np.testing.assert_allclose(actual.target, expected.target, atol=1e-5)
+
+
+def test_in_double_precision_they_agree_to_nine_digits(small):
+    network, graph = NETWORKS["chebynet"], GRAPHS[1]
+    chunks = chunks_of(graph, network)
+    ids, bucket = pack(graph, np.zeros((1, 1), int), dense=False)
+    bucket = bucket._replace(width=4, rest=0)
+
+    @jit
+    def by_balls(params, split):
+        batch = gather(split, jnp.asarray(ids[0, 0]), bucket)
+        prediction, whole = whole_graph(network, params, batch.graph, batch.topology)
+        return prediction[0], jax.lax.map(functools.partial(without_each, network, params, whole), chunks)
+
+    @jit
+    def by_copies(params, padded):
+        topology, row = edges(padded), jnp.arange(len(padded.nodes["attention"]))
+        network_of = functools.partial(network.apply, {"params": params}, padded)
+        whole = network_of(topology).prediction[0]
+        return whole, jax.lax.map(lambda i: network_of(topology.keep(row != i)).prediction[0], jnp.arange(48))
+
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda x: x[0].astype(jnp.float64), params_of(network, 1))
+        prediction, without = by_balls(params, put(graph))
+        expected, expected_without = by_copies(params, jax.tree.map(jnp.asarray, pad(graph)))
+    assert expected.dtype == np.float64
+    np.testing.assert_allclose(prediction, expected, rtol=1e-9)
+    np.testing.assert_allclose(without.reshape(-1, 3)[chunks.removed.reshape(-1) >= 0], expected_without, atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    nodes=st.integers(1, 40), edges_of=st.integers(0, 60), seed=st.integers(0, 999), name=st.sampled_from([*NETWORKS])
+)
+def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
+    graph = nx.gnm_random_graph(nodes, edges_of, seed=seed)
+    chunks = chunks_of(graph_of(graph, seed), NETWORKS[name])
+    *changed, reach = radii(NETWORKS[name])
+    removed = chunks.removed[chunks.removed >= 0]
+    assert removed.tolist() == list(range(nodes))
+    for of_chunk in zip(*chunks, strict=True):
+        middle, ball, node, changes = of_chunk
+        assert (np.diff(ball) >= 0).all()
+        for i in np.flatnonzero(middle >= 0):
+            distance = nx.single_source_shortest_path_length(graph, int(middle[i]), reach)
+            rows = (ball == i) & (node >= 0)
+            assert sorted(node[rows].tolist()) == sorted(distance)
+            expected = [sum(distance[u] <= radius for radius in changed) for u in node[rows].tolist()]
+            assert changes[rows].tolist() == expected
+
+
+def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made(monkeypatch):
+    network, grid = NETWORKS["chebynet"], GRAPHS[1]
+    assert chunks_of(grid, network) is not None
+    assert chunks_of(grid, network, most=0.3) is None
+    monkeypatch.setattr(balls, "ROWS", 40)
+    assert chunks_of(grid, network) is None
+
+
+def test_only_large_graphs_without_hubs_are_looked_at(small):
+    star, network = graph_of(nx.star_graph(40)), NETWORKS["gcn"]
+    dense = from_arrays(np.ones((30, 3)), *np.nonzero(np.ones((30, 30))))
+    graphs = jraph.batch_np([GRAPHS[0], star, dense, graph_of(nx.path_graph(5)), GRAPHS[1]])
+    ids, width = left_out._large_and_sparse(network, graphs)
+    assert ids.tolist() == [0, 2, 4]
+    assert width == 30
+    pooled = network.clone(poolings=(None, AttentionPooling(Threshold(0.1), Scorer())))
+    assert not len(left_out._large_and_sparse(pooled, graphs)[0])
