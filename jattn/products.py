@@ -79,7 +79,7 @@ def sparse_product(adjacency: Sparse, x: Float[Array, "rows features"]) -> Float
         jnp.pad(array, (0, max(0, 2 - len(array))))
         for array in (adjacency.list_rows, adjacency.list_columns, adjacency.list_values)
     )
-    y = jnp.zeros_like(x).at[rows].add(values[:, None] * x[columns])
+    y = jnp.zeros_like(x, jnp.result_type(x, values)).at[rows].add(values[:, None] * x[columns])
     for columns, values in zip(adjacency.columns.T, adjacency.values.T, strict=True):
         y = y + values[:, None] * x.at[columns].get(mode="promise_in_bounds")
     return y

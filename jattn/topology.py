@@ -93,7 +93,7 @@ class Topology(abc.ABC):
     def keep(self, mask: Bool[Array, "nodes"]) -> Self:
         """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
         kept = self.kept & mask
-        ones = kept.astype(jnp.float32)
+        ones = kept.astype(self.degrees.dtype)
         return dataclasses.replace(self, kept=kept, degrees=self.scaled(ones)(ones[:, None])[:, 0])
 
     def normalized(
