@@ -49,6 +49,7 @@ def chebyshev_filter(
     bias: Float[Array, "out"],
     topology: Topology,
     aggregation: Aggregation = "mean",
+    terms: Float[Array, "nodes terms"] | None = None,
 ) -> Float[Array, "nodes out"]:
     r"""The bias plus the sum over k of T_k x W_k, where W_k is `kernel[:, k]`; 0 for dropped nodes.
 
@@ -56,17 +57,18 @@ def chebyshev_filter(
 
     .. math:: b_k = z_k + 2 L b_{k+1} - b_{k+2}, \quad \sum_k T_k z_k = z_0 + L b_1 - b_2,
 
-    which is the same sum and lays no terms side by side. Other arguments are those of `chebyshev_terms`.
+    which is the same sum and lays no terms side by side. `terms` are T_0 x to T_{order-1} x side by side where they are
+    known. Other arguments are those of `chebyshev_terms`.
     """
     width, order, features = kernel.shape
     # The bias as the weight of one more column, 1 where a node is kept: no pass over the result to add it and to drop
     # nodes. XLA also reads the columns as they lie when it transposes them for the weights' gradient; a product of
     # attention and features it would compute anew, in an order that takes ten times as long.
     kept = topology.kept[:, None].astype(x.dtype)
-    if order == 1 or width < features:
-        terms = chebyshev_terms(x, topology, order, aggregation)
+    if terms is not None or order == 1 or width < features:
+        columns = chebyshev_terms(x, topology, order, aggregation) if terms is None else [terms]
         weights = kernel.swapaxes(0, 1).reshape(-1, features)
-        return linear_map(jnp.concatenate([*terms, kept], axis=1), jnp.concatenate([weights, bias[None]]))
+        return linear_map(jnp.concatenate([*columns, kept], axis=1), jnp.concatenate([weights, bias[None]]))
     multiply = topology.normalized()
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
     z = jnp.split(linear_map(jnp.concatenate([x, kept], axis=1), weights), order, axis=1)

@@ -51,10 +51,12 @@ class ChebyshevFilter(nn.Module):
     aggregation: Aggregation
 
     @nn.compact
-    def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
-        """Filters features, whose dropped rows have to be 0, as they are in the result."""
+    def __call__(
+        self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
+    ) -> Float[Array, "nodes out"]:
+        """Filters features, whose dropped rows have to be 0 and are so in the result; by their `terms` if given."""
         kernel, bias = _weights(self, (x.shape[-1], self.order), self.features, linear_init)
-        return chebyshev_filter(x, kernel, bias, topology, self.aggregation)
+        return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms)
 
 
 class ChebyGINConv(nn.Module):
@@ -79,11 +81,19 @@ class ChebyGINConv(nn.Module):
     hidden: int | None = None
 
     @nn.compact
-    def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
-        """The convolved features before the activation; rows of dropped nodes are 0."""
+    def __call__(
+        self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
+    ) -> Float[Array, "nodes out"]:
+        """The convolved features before the activation; rows of dropped nodes are 0.
+
+        Args:
+          x: the features; rows of dropped nodes have to be 0.
+          topology: the graphs.
+          terms: the Chebyshev terms of x side by side, [nodes, order * in], where they are known.
+        """
         if self.hidden is None:
-            return ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology)
-        hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology)
+            return ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology, terms)
+        hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology, terms)
         return topology.zero_dropped(Linear(self.features, name="linear")(nn.relu(hidden)))
 
 

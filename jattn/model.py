@@ -85,13 +85,14 @@ class Network(nn.Module):
         Args:
           graph: a padded `GraphsTuple`, as from `pad`, with `nodes["features"]` [nodes, features] and, for ground-truth
             pooling, `nodes["attention"]` [nodes]. Its last graph that has nodes counts as padding, so without padding a
-            real one is lost.
+            real one is lost. Where `nodes["terms"]` has the Chebyshev terms of the features side by side, the first
+            convolution does not compute them; no node may be dropped from `topology` then.
           topology: its topology, perhaps with nodes dropped; `edges(graph)` where not given.
           train: whether to drop out, which needs `rngs={"dropout": key}`.
         """
         topology = edges(graph) if topology is None else topology
         x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
-        z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology)
+        z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
         if self.dropout:
             z = nn.Dropout(self.dropout, deterministic=not train)(z)
         return Output(Linear(self.outputs, name="output")(z), poolings)
@@ -102,12 +103,18 @@ class Network(nn.Module):
         return ChebyGINConv(self.filters[i], self.order, self.aggregation, self.hidden, name=f"conv_{i}")
 
     def _pool(
-        self, i: int, x: Array, previous: Array, target: Array | None, topology: Topology
+        self,
+        i: int,
+        x: Array,
+        previous: Array,
+        target: Array | None,
+        topology: Topology,
+        terms: Array | None = None,
     ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
         """The network from the pooling before convolution `i` on: the readout, and what its poolings do."""
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
-            return self._convolve(i, x, target, topology)
+            return self._convolve(i, x, target, topology, terms)
         scored = x if pooling.reads == "current" else previous
         pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
         x, topology, pooled = pool(x, scored, target, topology)
@@ -118,10 +125,10 @@ class Network(nn.Module):
         return z, (pooled, *later)
 
     def _convolve(
-        self, i: int, x: Array, target: Array | None, topology: Topology
+        self, i: int, x: Array, target: Array | None, topology: Topology, terms: Array | None = None
     ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
         """The network from convolution `i` on."""
-        y = self.convolution(i)(x, topology)
+        y = self.convolution(i)(x, topology, terms)
         if i < len(self.filters) - 1:
             return self._pool(i + 1, nn.relu(y), x, target, topology)
         # The maximum takes 0 for what is less.

@@ -1,5 +1,6 @@
 """Whole splits and many seeds at once: training and predicting, seen from the host."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,13 +12,19 @@ from jaxtyping import Array, Float, Int
 from jraph import GraphsTuple
 
 from jattn.batching import Bucket, Split, put
+from jattn.chebyshev import chebyshev_terms
 from jattn.model import Network
 from jattn.packing import pack, plan, shuffled_batches, size_classes
 from jattn.parallel import PARTS, SEEDS, over_batches, over_devices, parts_of, sum_parts
+from jattn.proximity import Proximity
+from jattn.topology import edges
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
 
 EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
 CACHED = 160_000  # numbers of the widest layer up to which work stays in a core's cache, a third faster
+
+
+KEPT_TERMS = 100_000_000  # numbers of the first convolution's terms of a split up to which they are kept on the device
 
 
 class Epoch(NamedTuple):
@@ -75,6 +82,7 @@ def train_seeds(
     n_node = np.asarray(graphs.n_node)
     orders = _orders(seeds, epochs, n_node, batch_size, members)
     batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    split = _with_first_terms(split, network)
     train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
@@ -97,6 +105,24 @@ def train_seeds(
         if number < epochs:  # the device trains on while the caller looks at this epoch, whose state it must not reuse
             ahead = run_epoch(state, split, targets, batches[:, number])
         yield Epoch(number, state, loss, predictions)
+
+
+def _with_first_terms(split: Split, network: Network) -> Split:
+    """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them."""
+    graphs = split.graphs
+    nodes, features = graphs.nodes["features"].shape
+    numbers = features * (network.order * nodes + len(graphs.senders))
+    if isinstance(graphs.edges, Proximity) or not nodes or numbers > KEPT_TERMS:
+        return split
+
+    @jax.jit
+    def terms_of(graphs: GraphsTuple) -> Array:
+        topology = edges(graphs, jnp.ones(len(graphs.n_node), bool))
+        x = graphs.nodes["features"].astype(jnp.float32)
+        return jnp.concatenate(chebyshev_terms(x, topology, network.order, network.aggregation), axis=1)
+
+    nodes_with_terms = {**graphs.nodes, "terms": terms_of(graphs)}
+    return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
 
 
 def _orders(

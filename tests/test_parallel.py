@@ -147,6 +147,15 @@ def test_seeds_of_different_training_sets_train_as_each_alone(quickly_compiled):
         assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
 
 
+@pytest.mark.parametrize("network", [NETWORK, SMALL])
+def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, quickly_compiled, monkeypatch):
+    *_, kept = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
+    monkeypatch.setattr(seeds, "KEPT_TERMS", 0)
+    *_, computed = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
+    close(kept.state.params, computed.state.params)
+    close(kept.predictions.attention, computed.predictions.attention)
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
