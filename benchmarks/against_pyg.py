@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jraph
 import numpy as np
 import tyro
 from jraph import GraphsTuple
 
+from benchmarks.sparse_graphs import random_graphs
 from experiments.settings import configure_jax, fail
-from jattn import AttentionPooling, Network, Scorer, Threshold, TrainConfig, from_arrays, train_seeds
+from jattn import AttentionPooling, Network, Scorer, Threshold, TrainConfig, train_seeds
 from jattn.datasets.triangles import generate_triangles
 
 try:
@@ -46,7 +46,7 @@ except ModuleNotFoundError as error:
     fail(f"{error.name} is not installed: pip install -r benchmarks/requirements.txt")
 
 BATCH = 32
-NODES, EDGES, COLORS = 300, 750, 4  # of a sparse graph; an edge is of two nodes, so they have 5 on average
+NODES = 300  # of a sparse graph
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,9 @@ def triangles(graphs: int) -> Workload:
 
 def sparse(graphs: int) -> Workload:
     """Random graphs of 300 nodes with 5 neighbours each, of two classes: whether the first colour is frequent."""
-    rng = np.random.default_rng(0)
-    pairs = np.stack(np.triu_indices(NODES, 1))
-
-    def draw() -> GraphsTuple:
-        one_way = pairs[:, rng.choice(pairs.shape[1], EDGES, replace=False)]
-        senders, receivers = np.concatenate([one_way, one_way[::-1]], axis=1)
-        features = np.eye(COLORS, dtype=np.uint8)[rng.integers(0, COLORS, NODES)]
-        return from_arrays(features, senders, receivers, label=int(features[:, 0].sum() > NODES // COLORS))
-
     pooling = AttentionPooling(Threshold(0.002), reads="current")
     network = Network((64, 64, 64), order=3, readout="max", outputs=2, poolings=(None, None, pooling))
-    data = jraph.batch_np([draw() for _ in range(graphs)])
+    data = random_graphs(graphs, NODES)
     return Workload(f"sparse, {NODES} nodes", data, network, TrainConfig("classification"))
 
 
