@@ -12,7 +12,7 @@ from jaxtyping import Array, Int, Shaped
 
 from jattn.topology import Blocks
 
-SHARES = (0.16, 0.33, 0.5, 0.67)  # of all rows, that layouts have room for
+SHARES = (0.16, 0.33, 0.5, 0.62)  # of all rows, that layouts have room for
 MERGED_ROWS = 160  # of a block: small ones waste rows where nodes are kept unevenly, large ones multiply by many zeros
 
 
@@ -33,7 +33,8 @@ def layouts(topology: Blocks) -> tuple[Layout, ...]:
     blocks, block, _ = topology.adjacency.shape
     made = []
     for share in SHARES:
-        groups = -(-blocks // max(1, round(MERGED_ROWS / (share * block))))
+        least = max(1, -(-int(share * blocks * block) // MERGED_ROWS))
+        groups = min(range(least, 2 * least + 1), key=lambda n: n * -(-blocks // n))  # so that few rows are left over
         merged = -(-blocks // groups)
         made.append(Layout(merged, -(-int(share * merged * block) // 8) * 8))
     return tuple(made)
