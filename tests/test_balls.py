@@ -16,7 +16,8 @@ from jattn import balls, left_out, parallel
 from jattn.attention import Scorer
 from jattn.balls import chunks_of, radii, whole_graph, without_each
 from jattn.batching import gather, pad, put
-from jattn.graphs import from_arrays, from_networkx
+from jattn.datasets import read_tu, tu_graphs
+from jattn.graphs import from_arrays, from_networkx, select
 from jattn.left_out import leave_one_out_seeds
 from jattn.model import Network
 from jattn.packing import pack
@@ -161,3 +162,17 @@ def test_only_large_graphs_without_hubs_are_looked_at(small):
     assert width == 30
     pooled = network.clone(poolings=(None, AttentionPooling(Threshold(0.1), Scorer())))
     assert not len(left_out._large_and_sparse(pooled, graphs)[0])
+
+
+def test_on_graphs_of_proteins_they_agree_with_copies(shared, monkeypatch):
+    graphs = tu_graphs(read_tu(shared / "data", "DD"))
+    by_size = np.argsort(graphs.n_node, kind="stable")
+    graphs = select(graphs, by_size[[700, 800, 1000]])
+    assert graphs.n_node.min() > left_out.LARGE
+    network = Network((16, 16, 16), order=3, readout="max", outputs=2)
+    padded = jax.tree.map(jnp.asarray, pad(graphs))
+    params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), padded)["params"])
+    actual = leave_one_out_seeds(network, params, graphs, "classification")
+    monkeypatch.setattr(left_out, "LARGE", 10**9)
+    expected = leave_one_out_seeds(network, params, graphs, "classification")
+    np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-6)
