@@ -99,7 +99,7 @@ def pack(
     n_other = np.append(others, 0)[flat]
     work = width + LISTED_WORK * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is None:
-        dense = isinstance(graphs.edges, Proximity) or largest <= DENSE_WORK * work
+        dense = isinstance(graphs.edges, Proximity) or bool(largest <= DENSE_WORK * work)
     block, place = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
     blocks = -(-max(int(place.max(initial=0)) + 1, 1) // parts)  # of a part
     ids, edges, rest = _lay_out(flat, place, (n_edge, n_other), blocks, parts)

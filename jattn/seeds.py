@@ -97,7 +97,8 @@ def train_seeds(
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
-    one_by_one = network.compact or bucket.nodes * max(network.filters) > CACHED
+    widest = max(graphs.nodes["features"].shape[1], *network.filters)
+    one_by_one = network.compact or bucket.nodes * widest > CACHED
     run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=one_by_one)
     ahead = run_epoch(state, split, targets, batches[:, 0])
     for number in range(1, epochs + 1):
