@@ -23,7 +23,7 @@ from jattn.model import Network, Output
 from jattn.packing import plan, size_classes
 from jattn.parallel import PARTS, SEEDS, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
-from jattn.seeds import CACHED
+from jattn.seeds import CACHED, run_one_by_one
 from jattn.topology import Edges
 from jattn.training import Params
 
@@ -73,7 +73,7 @@ def leave_one_out_seeds(
     rest = np.flatnonzero(~by_ball)
     nodes = min(BATCH_NODES, CACHED // max(network.filters))
     for batches, bucket in plan(graphs, nodes, parts_of(seeds), size_classes(select(graphs, rest)), rest):
-        left_out = _compiled_copies(network, bucket, task, seeds)
+        left_out = _compiled_copies(network, bucket, task, seeds, run_one_by_one(network, graphs, COPIED_ROWS))
         for piece in _pieces(batches):
             result = jax.tree.map(np.add, result, jax.device_get(left_out(params, split, piece)))
             progress(int((piece >= 0).sum()))
@@ -165,8 +165,10 @@ def _compiled_balls(network: Network, bucket: Bucket, seeds: int) -> tuple[Calla
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled_copies(network: Network, bucket: Bucket, task: Task, seeds: int) -> Callable[..., LeaveOneOut]:
-    return over_batches(_make_labels(network, bucket, task), seeds)
+def _compiled_copies(
+    network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool
+) -> Callable[..., LeaveOneOut]:
+    return over_batches(_make_labels(network, bucket, task), seeds, one_by_one)
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:

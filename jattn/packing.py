@@ -159,8 +159,8 @@ def plan(
         yield packed.ids.reshape(parts, -1, packed.ids.shape[-1]), packed.bucket
 
 
-def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 2000) -> tuple[int, ...]:
-    """Sizes for `plan` that part a split into classes, each of graphs at most `ratio` times its smallest.
+def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> tuple[int, ...]:
+    """Sizes for `plan` that part a split into classes, of graphs at most `ratio` times the smallest if they are enough.
 
     Args:
       graphs: the host-side split.
@@ -170,8 +170,8 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 2000) -> 
     n_node = np.sort(np.asarray(graphs.n_node))
     classes, rest = [], n_node
     while len(rest):
-        smaller = rest[rest < rest[-1] / ratio]
-        if len(smaller) < least or len(rest) - len(smaller) < least:
+        smaller = rest[rest < min(rest[-1] / ratio, rest[max(len(rest) - least, 0)])]
+        if len(smaller) < least:
             break
         classes.append(int(smaller[-1]))
         rest = smaller

@@ -55,16 +55,17 @@ def over_devices(
     return jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
 
 
-def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int) -> Callable[..., Any]:
+def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int, one_by_one: bool = False) -> Callable[..., Any]:
     """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
 
-    Each part runs on a device of its own; the function's results are 0 for graphs that are not in its batches.
+    Each part runs on a device of its own; the function's results are 0 for graphs that are not in its batches. Seeds
+    run as in `over_devices`.
     """
 
     def of_part(params: Any, split: Any, batches: Any) -> Any:
         return sum_parts(function(params, split, batches[0]))
 
-    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,))
+    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,), one_by_one=one_by_one)
 
 
 def sum_parts(tree: Tree) -> Tree:

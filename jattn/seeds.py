@@ -97,9 +97,7 @@ def train_seeds(
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
-    widest = max(graphs.nodes["features"].shape[1], *network.filters)
-    one_by_one = network.compact or bucket.nodes * widest > CACHED
-    run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=one_by_one)
+    run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=run_one_by_one(network, graphs, bucket.nodes))
     ahead = run_epoch(state, split, targets, batches[:, 0])
     for number in range(1, epochs + 1):
         state, (loss, predictions) = ahead
@@ -124,6 +122,11 @@ def _with_first_terms(split: Split, network: Network) -> Split:
 
     nodes_with_terms = {**graphs.nodes, "terms": terms_of(graphs)}
     return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
+
+
+def run_one_by_one(network: Network, graphs: GraphsTuple, rows: int) -> bool:
+    """Whether many seeds are quicker one after another than side by side: where so many rows of one fill a cache."""
+    return network.compact or rows * max(graphs.nodes["features"].shape[1], *network.filters) > CACHED
 
 
 def _orders(
@@ -160,17 +163,17 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
       ValueError: there are no graphs.
     """
     split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
-    parts = [
-        jax.device_get(_compiled_predict(network, bucket, seeds)(params, split, batches))
-        for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs))
-    ]
+    parts = []
+    for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs)):
+        predict = _compiled_predict(network, bucket, seeds, run_one_by_one(network, graphs, bucket.nodes))
+        parts.append(jax.device_get(predict(params, split, batches)))
     return jax.tree.map(_join, *parts)
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=64)
-def _compiled_predict(network: Network, bucket: Bucket, seeds: int) -> Callable[..., Predictions]:
-    return over_batches(make_predict(network, bucket), seeds)
+def _compiled_predict(network: Network, bucket: Bucket, seeds: int, one_by_one: bool) -> Callable[..., Predictions]:
+    return over_batches(make_predict(network, bucket), seeds, one_by_one)
 
 
 def _join(*parts: np.ndarray) -> np.ndarray:
