@@ -79,23 +79,10 @@ def chunks_of(graph: GraphsTuple, network: Network, most: float = 1.0) -> Chunks
       most: None is returned where balls have on average more than this share of the graph, or where one does not fit
         into a chunk.
     """
-    nodes = len(graph.nodes["attention"])
-    ones = np.ones(len(graph.senders), bool)
-    hop = scipy.sparse.csr_array((ones, (graph.receivers, graph.senders)), (nodes, nodes))
-    hop = (hop + scipy.sparse.identity(nodes, bool, "csr")).astype(bool)
-    reached = scipy.sparse.identity(nodes, bool, "csr")
-    within = scipy.sparse.csr_array((nodes, nodes), dtype=np.int8)  # how many of the radii each node is within
-    for distance in range(1, radii(network)[-1] + 1):
-        reached = reached @ hop
-        if reached.nnz > most * nodes**2:
-            return None
-        if distance in radii(network):
-            within = within + reached.astype(np.int8)
-    within.sort_indices()
-    start = within.indptr
-    if np.diff(start).max(initial=0) > ROWS:
+    within = _within(graph, radii(network), most)
+    if within is None or np.diff(within.indptr).max(initial=0) > ROWS:
         return None
-    bounds = [0]
+    nodes, start, bounds = within.shape[0], within.indptr, [0]
     while bounds[-1] < nodes:
         last = bounds[-1]
         fitting = int(np.searchsorted(start, start[last] + ROWS, side="right")) - 1
@@ -111,6 +98,22 @@ def chunks_of(graph: GraphsTuple, network: Network, most: float = 1.0) -> Chunks
         node[i, :rows] = within.indices[of_chunk]
         changes[i, :rows] = within.data[of_chunk] - 1
     return Chunks(removed, ball, node, changes)
+
+
+def _within(graph: GraphsTuple, distances: list[int], most: float) -> scipy.sparse.csr_array | None:
+    """For every node and those near it, how many of the distances they are within; None as for `chunks_of`."""
+    nodes = len(graph.nodes["attention"])
+    itself, ones = scipy.sparse.identity(nodes, bool, "csr"), np.ones(len(graph.senders), bool)
+    hop = scipy.sparse.csr_array((ones, (graph.receivers, graph.senders)), (nodes, nodes)) + itself
+    reached, within = itself, scipy.sparse.csr_array((nodes, nodes), dtype=np.int8)
+    for distance in range(1, distances[-1] + 1):
+        reached = reached @ hop
+        if reached.nnz > most * nodes**2:
+            return None
+        if distance in distances:
+            within = within + reached.astype(np.int8)
+    within.sort_indices()
+    return within
 
 
 def whole_graph(
