@@ -9,7 +9,8 @@ from experiments import protocol
 from experiments.settings import Settings, configure_jax, fail, parse
 from jattn.losses import Task
 
-FREE = ("out", "data_dir", "seeds", "seed", "data_seed", "noise_seed", "compact")  # a preset with others is still that
+# A preset with others of these is still that preset.
+FREE = ("out", "data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Experiment:
       paper: the paper's figures by preset: what the table shows for each subset, and as "auc" for the first pooling.
       data: reads or draws the data that settings ask for.
       task: what is predicted.
-      outputs: outputs a graph.
+      variant: a word more for the names of its runs' folders.
+      details: figures of the results that the table shows besides accuracy and AUC.
+      choose: chooses settings before training, where there is something to choose.
     """
 
     name: str
@@ -55,7 +58,9 @@ class Experiment:
     paper: Mapping[str, Mapping[str, str]]
     data: Callable[[Any], protocol.Data]
     task: Task = "regression"
-    outputs: int = 1
+    variant: str = ""
+    details: Sequence[str] = ()
+    choose: protocol.Choose | None = None
 
     def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
         """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
@@ -72,11 +77,12 @@ class Experiment:
         except (ValueError, OSError) as error:
             fail(str(error))
         try:
-            results = protocol.run(settings, f"{self.name}-{preset}", data, self.task, self.outputs)
+            name = "-".join(filter(None, [self.name, self.variant, preset]))
+            results = protocol.run(settings, name, data, self.task, self.choose)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             raise SystemExit(130) from None
-        print(protocol.table(results, self.paper_figures(preset, settings)))
+        print(protocol.table(results, self.paper_figures(preset, settings), self.details))
         print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
 
     def run(self) -> None:

@@ -51,7 +51,7 @@ class Mnist75sp(Settings):
             attention="nonzero" if self.attention == "truth" else "bright",
             noise_seed=self.noise_seed,
         )
-        return Data(found.splits, lambda *drawn: _draw_digits(found, *drawn))
+        return Data(found.splits, outputs=10, draw=lambda *drawn: _draw_digits(found, *drawn))
 
 
 def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:
@@ -140,7 +140,7 @@ PAPER = {
     "global": {"orig": "97.4", "noisy": "80 ± 12", "noisyc": "79 ± 11"},
 }
 
-EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification", outputs=10)
+EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification")
 
 if __name__ == "__main__":
     EXPERIMENT.run()

@@ -63,6 +63,8 @@ class Settings:
     """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
     attention_weight: float = 100.0
     """Weight of the attention loss (beta)."""
+    least_label: float = 0.0
+    """Leave-one-out labels under this count as 0, where --attention is weak; a graph's others then sum to 1 again."""
 
     filters: tuple[int, ...] = (64, 64)
     """Output features of each convolution."""
@@ -100,7 +102,7 @@ class Settings:
         for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
-        for name in ("seed", "threshold", "init_scale", "attention_weight", "weight_decay"):
+        for name in ("seed", "threshold", "init_scale", "attention_weight", "least_label", "weight_decay"):
             if not getattr(self, name) >= 0:  # NaN is not either
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 0")
         if not self.learning_rate > 0:

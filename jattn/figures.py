@@ -1,4 +1,4 @@
-"""Pictures of a run: training curves, test accuracy by size and label, and graphs with the attention of their nodes.
+"""Pictures of a run: training curves, accuracy by size and label, attention on nodes of graphs, and trials of a study.
 
 The `*_figure` functions make a matplotlib `Figure`, the others write it to a file; pyplot's global state is left alone.
 """
@@ -31,6 +31,7 @@ CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a poolin
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
 TRAINED = "0.92"  # the span of sizes trained on
+MEASURED = ("trial", "score", "mean", "std", "seconds")  # what a row of a study has besides settings
 
 
 def training_curves(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -55,6 +56,11 @@ def attention_graphs(
 ) -> None:
     """Writes the picture that `attention_figure` makes, atomically."""
     save(attention_figure(graphs, prediction, attention, kept, ids, titles, position), path)
+
+
+def study(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Writes the picture that `study_figure` makes, atomically."""
+    save(study_figure(rows), path)
 
 
 def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
@@ -183,6 +189,44 @@ def _set_style(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def study_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """The trials of a study: the score of each and the best so far, then scores against every setting.
+
+    Args:
+      rows: a trial each, at least one. All have "trial" (a number), "score", "mean" and "std" (per cent), and the same
+        settings, each a number or a word.
+
+    Returns:
+      The figure. Settings whose values span a factor of 20 have a logarithmic axis.
+    """
+    settings = [name for name in rows[0] if name not in MEASURED]
+    columns = min(1 + len(settings), 3)
+    lines = -(-(1 + len(settings)) // columns)
+    figure = Figure(figsize=(3.1 * columns, 0.3 + 2.5 * lines), dpi=130, layout="constrained")
+    panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    score = np.array([row["score"] for row in rows])
+    best = int(score.argmax())
+    for axes, name in zip(panels, ["trial", *settings], strict=False):
+        values = [row[name] for row in rows]
+        if name == "trial":
+            axes.plot(values, np.maximum.accumulate(score), color=CURVES[0], linewidth=1, label="best so far")
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        elif not isinstance(values[0], str) and min(values) > 0 and max(values) >= 20 * min(values):
+            axes.set_xscale("log")
+        axes.scatter(values, score, s=14, color=CURVES[0], alpha=0.7, linewidths=0)
+        axes.scatter(values[best : best + 1], score[best : best + 1], s=26, color=CURVES[1], label="best", zorder=3)
+        axes.set_xlabel(name.replace("_", " "))
+        axes.margins(x=0.08)
+        _set_style(axes)
+    for axes in panels[1 + len(settings) :]:
+        axes.set_axis_off()
+    for axes in panels[::columns]:
+        axes.set_ylabel("mean - std (%)")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
 def attention_figure(
     graphs: GraphsTuple,
     prediction: Num[np.ndarray, "graphs"],
@@ -242,8 +286,14 @@ def attention_figure(
     styles: dict[str, dict[str, Any]] = {
         "kept": {"markersize": 7, "color": ATTENTION(0.6)},
         "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
-        "has target attention": {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5},
     }
+    if (graphs.nodes["attention"] > 0).any():
+        styles["has target attention"] = {
+            "markersize": 9,
+            "fillstyle": "none",
+            "color": TARGET,
+            "markeredgewidth": 1.5,
+        }
     handles = [Line2D([], [], marker="o", linestyle="", label=label, **style) for label, style in styles.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure

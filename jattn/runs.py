@@ -5,6 +5,7 @@ metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, .
 results.json    scores of the finished run
 weights.npz     trained weights of all seeds, named by their path in the network
 labels.npz      leave-one-out labels of the training graphs, and a hash of the twin and the graphs that they are of
+study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its trials, and the folds' labels
 """
 
 import json
@@ -18,7 +19,9 @@ from typing import Any, TextIO
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png", "accuracy.png")
+RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png", "accuracy.png", "study.csv", "study.png")
+
+MAY_DIFFER = ("out", "tune")  # a folder may be spelt in several ways, and a study may be made longer
 
 
 class RunError(Exception):
@@ -59,7 +62,7 @@ def _expect_same(config_file: Path, settings: dict[str, Any]) -> None:
     if not isinstance(before, dict):
         raise RunError(f"{config_file}: not a run's configuration; remove it or choose another folder")
     names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
-    names = [name for name in names if name != "out"]  # the same folder may be spelt in several ways
+    names = [name for name in names if name not in MAY_DIFFER]
     if names:
         changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in names)
         raise RunError(f"{config_file.parent} holds a run of another configuration; choose another folder\n{changes}")

@@ -1,11 +1,13 @@
-"""Accuracy by label and by size: parts that make up a subset, each with the accuracy of its own graphs."""
+"""Scores: parts that make up a subset, each with the accuracy of its own graphs; what is kept and what is predicted."""
 
 import jraph
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jattn.evaluation import MOST_LABELS, MOST_RANGES, join, score
-from jattn.graphs import from_arrays
+from jattn.graphs import from_arrays, select
 from jattn.training import Predictions
 
 
@@ -113,3 +115,86 @@ def test_classes_are_labels_too():
     logits = np.array([[[2, 1], [0, 1], [3, 1]]], np.float32)
     by_label = score(Predictions(logits, (), ()), subsets, "classification")["test"]["by_label"]
     assert [(part["label"], part["accuracy"]["mean"]) for part in by_label] == [(0, 100), (1, 50)]
+
+
+FIGURES = ("accuracy", "balanced_accuracy", "majority_accuracy")
+LISTS = ("nodes_kept", "graphs_emptied", "predicted", "attention_auc")
+
+
+def classified(rng, subsets, seeds, classes=3):
+    """Logits of three classes, and attention of two pooling layers, the second of nodes that the first has kept."""
+    sizes = join(subsets).n_node
+    shape = seeds, int(sizes.sum())
+    first = rng.random(shape) < 0.4
+    alpha = rng.random((2, *shape)).astype(np.float32)
+    logits = rng.normal(size=(seeds, len(sizes), classes)).astype(np.float32)
+    return Predictions(logits, tuple(alpha), (first, first & (rng.random(shape) < 0.5)))
+
+
+def with_target(rng, sizes, labels):
+    graphs = subset(sizes, labels)
+    graphs.nodes["attention"][:] = rng.random(len(graphs.nodes["attention"])) < 0.3
+    return graphs
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_each_seed_is_scored_on_its_own_graphs(seed, seeds):
+    """The scores of several seeds are those of each alone, on a split of just the graphs that count for it."""
+    rng = np.random.default_rng(seed)
+    subsets = {name: with_target(rng, rng.integers(0, 9, 12), rng.integers(0, 3, 12)) for name in ("a", "b")}
+    predictions, counted = classified(rng, subsets, seeds), rng.random((seeds, 24)) < 0.6
+    scores = score(predictions, subsets, "classification", counted)
+    nodes = np.repeat(counted, join(subsets).n_node, axis=1)
+    for i, (own, own_nodes) in enumerate(zip(counted, nodes, strict=True)):
+        halves = {"a": own[:12], "b": own[12:]}
+        if not all(half.any() for half in halves.values()):
+            continue
+        alone = score(
+            Predictions(
+                predictions.prediction[i : i + 1, own],
+                tuple(alpha[i : i + 1, own_nodes] for alpha in predictions.attention),
+                tuple(kept[i : i + 1, own_nodes] for kept in predictions.kept),
+            ),
+            {name: select(graphs, np.flatnonzero(halves[name])) for name, graphs in subsets.items()},
+            "classification",
+        )
+        for name in (*subsets, "all"):
+            for figure in FIGURES:
+                assert scores[name][figure]["values"][i] == pytest.approx(alone[name][figure]["values"][0], nan_ok=True)
+            for figure in LISTS:
+                there, here = ([of["values"] for of in of[name][figure]] for of in (alone, scores))
+                if there:  # else the graphs of this seed have no target
+                    assert [values[i] for values in here] == pytest.approx([values[0] for values in there], nan_ok=True)
+
+
+def test_what_is_kept_and_predicted_is_counted():
+    subsets = {"test": subset([2, 3, 0, 4], [0, 0, 1, 0])}
+    kept = np.array([[1, 0, 0, 0, 0, 1, 1, 1, 0], [0] * 9], bool)
+    logits = np.zeros((2, 4, 2), np.float32)
+    logits[0, 1:, 1] = 1  # the first seed says 0, 1, 1, 1, the second always 0
+    predictions = Predictions(logits, (kept.astype(np.float32),), (kept,))
+    scores = score(predictions, subsets, "classification")["test"]
+    assert scores["nodes_kept"][0]["values"] == pytest.approx([400 / 9, 0])
+    assert scores["graphs_emptied"][0]["values"] == [25, 75]  # what has no nodes anyway is not emptied
+    assert scores["accuracy"]["values"] == [50, 75]
+    assert scores["balanced_accuracy"]["values"] == pytest.approx([(100 / 3 + 100) / 2, 50])
+    assert scores["majority_accuracy"]["values"] == [75, 75]
+    assert [of_class["values"] for of_class in scores["predicted"]] == [[25, 100], [75, 0]]
+
+
+def test_without_any_target_there_is_no_auc_and_with_one_there_is():
+    rng = np.random.default_rng(0)
+    subsets = {"a": subset([3, 4], [0, 1]), "b": subset([5], [0])}
+    predictions = classified(rng, subsets, 2)
+    assert all(of["attention_auc"] == [] for of in score(predictions, subsets, "classification").values())
+    subsets["b"].nodes["attention"][0] = 1
+    scores = score(predictions, subsets, "classification")
+    assert len(scores["all"]["attention_auc"]) == 2
+    assert np.isnan(scores["a"]["attention_auc"][0]["mean"])  # no positives among these
+
+
+def test_figures_of_classes_are_those_of_classification_alone():
+    rng = np.random.default_rng(0)
+    subsets = random_subsets(rng)
+    assert "predicted" not in score(predicted(subsets, 1, rng), subsets, "regression")["all"]

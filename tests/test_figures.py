@@ -11,6 +11,8 @@ from jattn.figures import (
     accuracy_figure,
     attention_figure,
     attention_graphs,
+    study,
+    study_figure,
     training_curves,
     training_figure,
 )
@@ -211,3 +213,33 @@ def test_layout_parts_components_and_twins():
     x = _layout(6, np.array([[0, 1], [1, 0], [0, 2], [2, 0]]))
     apart = np.linalg.norm(x[:, None] - x, axis=-1) + np.eye(6)
     assert apart.min() > 0.3
+
+
+def trials(count, **settings):
+    score, measured = np.random.default_rng(0).random(count), {"mean": 70.0, "std": 2.0, "seconds": 3.0}
+    chosen = [{name: values[i] for name, values in settings.items()} for i in range(count)]
+    return [{"trial": i, "score": score[i], **measured, **chosen[i]} for i in range(count)]
+
+
+def test_a_study_has_a_panel_for_every_setting(tmp_path):
+    rows = trials(4, threshold=[1e-4, 1e-3, 1e-2, 1e-1], scorer=["mlp", "linear"] * 2, init_scale=[0.5, 1, 1.5, 2])
+    figure = study_figure(rows)
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert [axes.get_xlabel() for axes in panels] == ["trial", "threshold", "scorer", "init scale"]
+    assert [axes.get_xscale() for axes in panels] == ["linear", "log", "linear", "linear"]
+    best = np.maximum.accumulate([row["score"] for row in rows])
+    np.testing.assert_array_equal(panels[0].lines[0].get_ydata(), best)
+    study(rows, tmp_path / "study.png")
+    assert imread(tmp_path / "study.png").ndim == 3
+
+
+def test_one_trial_is_enough_of_a_study(tmp_path):
+    study(trials(1, threshold=[0.01], scorer=["mlp"]), tmp_path / "study.png")
+
+
+def test_rings_are_explained_where_there_is_a_target():
+    graphs, prediction, attention, kept = split(5, 6)
+    for here in (True, False):
+        graphs.nodes["attention"][:] = here
+        (legend,) = attention_figure(graphs, prediction, attention, kept, [0]).legends
+        assert ("has target attention" in [text.get_text() for text in legend.get_texts()]) == here

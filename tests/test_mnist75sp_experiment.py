@@ -1,13 +1,14 @@
 """The MNIST-75sp experiment as a person runs it, on a few digits."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from digits import expect, write_strokes
 
-from experiments import protocol
+from experiments import stages
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from jattn.runs import read_arrays, read_lines, read_weights
 
@@ -51,16 +52,17 @@ def test_labels_of_the_same_twin_are_not_computed_again(data_dir, tmp_path, monk
         raise AssertionError("labels were computed again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(protocol, "leave_one_out_seeds", never)
+        patched.setattr(stages, "leave_one_out_seeds", never)
         again = run(["weak"], data_dir, tmp_path / "run")
     assert again["subsets"] == first["subsets"]
 
-    other = protocol._labels  # another twin, or the same for other graphs, has labels of its own
+    # another twin, or the same for other graphs, has labels of its own
     settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
     graphs = replace(settings, data_dir=data_dir).data().splits["train"]
     twin, params = settings.twin(10), read_weights(tmp_path / "run/weights.npz")
     params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
-    fresh = other(tmp_path / "run/labels.npz", twin, params, graphs, "classification")
+    of_graphs = stages.Stages(graphs, "classification", sys.stdout, [0, 1], 32)
+    fresh = of_graphs.labels(tmp_path / "run/labels.npz", twin, params)
     assert not np.array_equal(fresh, labels)
     np.testing.assert_array_equal(read_arrays(tmp_path / "run/labels.npz")["target"], fresh)
 

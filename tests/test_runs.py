@@ -23,13 +23,19 @@ from jattn.runs import (
 class Config:
     epochs: int = 3
     out: Path | None = None
+    tune: int = 0
     decay: tuple[int, ...] = (1, 2)
 
 
 def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
     with open_run(tmp_path / "a" / "run", Config()) as lines:
         write_line(lines, {"epoch": 1, "loss": float("nan"), "auc": np.float32(0.5), "values": np.arange(2)})
-    assert json.loads((tmp_path / "a/run/config.json").read_text()) == {"epochs": 3, "out": None, "decay": [1, 2]}
+    assert json.loads((tmp_path / "a/run/config.json").read_text()) == {
+        "epochs": 3,
+        "out": None,
+        "tune": 0,
+        "decay": [1, 2],
+    }
     assert read_lines(tmp_path / "a/run/metrics.jsonl") == [{"epoch": 1, "loss": None, "auc": 0.5, "values": [0, 1]}]
 
 
@@ -37,6 +43,11 @@ def test_the_same_configuration_may_run_again_in_its_folder(tmp_path):
     open_run(tmp_path, Config()).close()
     with open_run(tmp_path, Config()):
         assert read_lines(tmp_path / "metrics.jsonl") == []
+
+
+def test_a_study_may_be_made_longer_in_its_folder(tmp_path):
+    open_run(tmp_path, Config(tune=10)).close()
+    open_run(tmp_path, Config(tune=20)).close()
 
 
 def test_another_configuration_in_a_folder_is_refused_with_the_difference(tmp_path):

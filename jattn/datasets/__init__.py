@@ -9,7 +9,7 @@ from jattn.datasets.download import DownloadError
 from jattn.datasets.images import image_graphs
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.segments import Segmentation, label_map
-from jattn.datasets.size_splits import folds, size_splits
+from jattn.datasets.size_splits import fold_ids, folds, size_split_ids, size_splits
 from jattn.datasets.triangles import generate_triangles, published_triangles
 from jattn.datasets.tu import TUData, read_tu
 from jattn.datasets.tu_collection import tu_data
@@ -19,6 +19,7 @@ __all__ = [
     "DownloadError",
     "Segmentation",
     "TUData",
+    "fold_ids",
     "folds",
     "generate_colors",
     "generate_triangles",
@@ -28,6 +29,7 @@ __all__ = [
     "published_colors",
     "published_triangles",
     "read_tu",
+    "size_split_ids",
     "size_splits",
     "tu_data",
     "tu_graphs",

@@ -1,12 +1,31 @@
-"""Splits of one set of graphs: training on small ones and testing on the rest, and folds for tuning."""
+"""Splits of one set of graphs: training on small ones and testing on the rest, and folds for tuning.
+
+Functions whose names end in `_ids` give the numbers of graphs, for training on several splits of one set at once.
+"""
 
 import numpy as np
+from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn.graphs import select
 
 
 def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 0) -> dict[str, GraphsTuple]:
+    """The graphs that `size_split_ids` chooses.
+
+    Args:
+      graphs: all graphs, on the host.
+      largest: most nodes of a training graph.
+      most: most training graphs.
+      seed: which graphs are drawn is a function of it.
+    """
+    split = size_split_ids(graphs.n_node, largest, most, seed)
+    return {name: select(graphs, ids) for name, ids in split.items()}
+
+
+def size_split_ids(
+    n_node: Int[np.ndarray, "graphs"], largest: int, most: int = 500, seed: int = 0
+) -> dict[str, Int[np.ndarray, "_"]]:
     """Splits graphs by size, as Knyazev et al. 2019, section 3.3 do.
 
     Training graphs are drawn, without regard to their classes, from those with at most `largest` nodes. The paper has
@@ -14,7 +33,7 @@ def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 
     small all are taken, as are the 462 of D&D up to 200: there another seed changes nothing but the order of batches.
 
     Args:
-      graphs: all graphs, on the host.
+      n_node: nodes of each graph.
       largest: most nodes of a training graph.
       most: most training graphs.
       seed: which graphs are drawn is a function of it.
@@ -27,7 +46,6 @@ def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 
     """
     if most < 1:
         raise ValueError(f"most: {most} is not allowed, expected at least 1")
-    n_node = graphs.n_node
     small = np.flatnonzero(n_node <= largest)
     if not len(small):
         sizes = f"of {len(n_node)} graphs the smallest has {n_node.min()}" if len(n_node) else "there are no graphs"
@@ -38,14 +56,26 @@ def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 
         raise ValueError(
             f"largest: all {len(n_node)} graphs have at most {largest} nodes and are trained on; none is left to test"
         )
-    return {"train": select(graphs, drawn), "test": select(graphs, rest)}
+    return {"train": drawn, "test": rest}
 
 
 def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple, GraphsTuple]]:
-    """Cuts graphs into k parts at random, whose sizes differ by at most 1.
+    """The graphs that `fold_ids` chooses.
 
     Args:
       graphs: a training set, on the host.
+      k: number of parts, at least 2.
+      seed: the parts are a function of it.
+    """
+    ids = fold_ids(len(graphs.n_node), k, seed)
+    return [(select(graphs, train), select(graphs, validation)) for train, validation in ids]
+
+
+def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, "_"], Int[np.ndarray, "_"]]]:
+    """Cuts graphs into k parts at random, whose sizes differ by at most 1.
+
+    Args:
+      count: number of graphs.
       k: number of parts, at least 2.
       seed: the parts are a function of it.
 
@@ -55,11 +85,7 @@ def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple,
     Raises:
       ValueError: there are fewer than k graphs, or fewer than 2 parts.
     """
-    count = len(graphs.n_node)
     if not 2 <= k <= count:
         raise ValueError(f"k: {k} folds of {count} graphs are not possible, expected 2 to {count}")
     parts = np.array_split(np.random.default_rng(seed).permutation(count), k)
-    return [
-        (select(graphs, np.concatenate(parts[:i] + parts[i + 1 :])), select(graphs, part))
-        for i, part in enumerate(parts)
-    ]
+    return [(np.concatenate(parts[:i] + parts[i + 1 :]), part) for i, part in enumerate(parts)]

@@ -1,0 +1,241 @@
+"""Choosing an attention's settings by cross-validation on the training graphs alone: a study that can be resumed.
+
+A trial trains a network a fold, all in one program, and is worth the mean less the standard deviation of their accuracy
+on the graphs left out. The study is kept in the run's folder, or in a database that several machines share.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+from jraph import GraphsTuple
+
+from experiments.settings import Settings, fail
+from experiments.stages import Stages
+from jattn import figures
+from jattn.datasets import fold_ids
+from jattn.evaluation import spread
+from jattn.graphs import select
+from jattn.losses import Task
+from jattn.metrics import accuracy
+from jattn.runs import plain, write_atomically
+from jattn.seeds import predict_seeds, train_seeds
+
+if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
+    from optuna import Study, Trial
+
+# What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
+FREE = ("out", "dataset", "data_dir", "seeds", "tune", "storage")
+
+
+@dataclass(frozen=True)
+class Tunable(Settings):
+    """Settings of experiments whose attention can be tuned."""
+
+    tune: int = 0
+    """Trials of a study that chooses --threshold (or --ratio), --attention-weight and --scorer (linear or mlp) by
+    cross-validation on the training graphs, before training on all of them and testing once. The same command again
+    goes on with a study that was stopped; with a larger number here it makes it longer."""
+    folds: int = 5
+    """Folds of the study's cross-validation."""
+    tune_seeds: int = 1
+    """Networks that the study trains for each fold."""
+    tune_init: bool = False
+    """Let the study also choose --init and --init-scale."""
+    storage: str | None = None
+    """Database of the study, such as postgresql://USER@HOST/NAME or sqlite:////shared/study.db: machines that run the
+    same command with it share the study. A file in the run's folder where not given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("tune", 0), ("folds", 2), ("tune_seeds", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        if self.tune and self.attention == "none":
+            raise ValueError("tune: there is nothing to choose, since global pooling has no attention")
+        if self.storage is not None and not self.tune:
+            raise ValueError("storage: there is no study without --tune")
+
+
+class Folds(NamedTuple):
+    """What the networks of a trial train on and are validated on.
+
+    Attributes:
+      graphs: all training graphs, host-side.
+      seeds: of each network.
+      train: graphs that each network trains on.
+      validation: graphs that each network is validated on.
+      labels: target attention of each network, [networks, nodes], under weak supervision.
+    """
+
+    graphs: GraphsTuple
+    seeds: Sequence[int]
+    train: Sequence[Int[np.ndarray, "_"]]
+    validation: Sequence[Int[np.ndarray, "_"]]
+    labels: Float[np.ndarray, "networks nodes"] | None = None
+
+
+def choose(settings: Any, stages: Stages, outputs: int, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The settings that a study finds best; as they are where none is asked for.
+
+    Args:
+      settings: a `Tunable`.
+      stages: of the run whose settings are chosen. The graphs of its first network are all that the study sees.
+      outputs: outputs a graph.
+      folder: of the run.
+
+    Returns:
+      The settings to go on with, and what to add to the results: under "tuned" what was chosen and how good it was.
+    """
+    if not settings.tune:
+        return settings, {}
+    with stages.timed("tuning"):
+        graphs = stages.graphs if stages.members is None else select(stages.graphs, stages.members[0])
+        study = _study(settings, graphs, folder)
+        folds = make_folds(settings, graphs, stages, outputs, folder)
+        while len(_rows(study)) < settings.tune:
+            number = _try_one(study, settings, folds, stages.task, outputs)
+            rows = _rows(study)
+            own, best = next(row for row in rows if row["trial"] == number), study.best_trial
+            print(
+                f"tuning: {len(rows)} of {settings.tune} trials, {own['seconds']} s, {own['mean']:.1f} - "
+                f"{own['std']:.1f} % with {_said(own)}; best {best.value:.1f} %",
+                file=sys.stderr,
+            )
+            _write(rows, folder)
+        rows = _rows(study)
+        _write(rows, folder)
+    best = study.best_trial
+    print(f"tuning: chose {_said(best.params)}", file=sys.stderr)
+    accuracies = spread(best.user_attrs["accuracies"])
+    tuned = {"settings": best.params, "score": best.value, "accuracy": accuracies, "trials": len(rows)}
+    return replace(settings, **best.params), {"tuned": tuned}
+
+
+def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
+    """Starts a study or goes on with it: the one of the name that follows from the settings and graphs."""
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    same = {name: value for name, value in plain(settings).items() if name not in FREE}
+    key = hashlib.sha256(json.dumps(same, sort_keys=True).encode())
+    for array in jax.tree.leaves(graphs):
+        key.update(np.ascontiguousarray(array).data)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage, name = settings.storage or f"sqlite:///{(folder / 'study.db').resolve()}", f"jattn-{key.hexdigest()[:16]}"
+    try:
+        return optuna.create_study(storage=storage, study_name=name, load_if_exists=True, direction="maximize")
+    except (SQLAlchemyError, ImportError) as error:
+        fail(f"storage: {storage} can't be used: {str(error).splitlines()[0]}")
+
+
+def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int, folder: Path) -> Folds:
+    """The folds of some training graphs and, for weak supervision, their twins' labels: no trial changes these."""
+    try:
+        parts = fold_ids(len(graphs.n_node), settings.folds, settings.seed)
+    except ValueError as error:
+        fail(str(error))
+    least = min(len(train) for train, _ in parts)  # as many for all, since all have to make as many steps
+    seeds, train, validation = [], [], []
+    for others, part in parts:
+        for seed in range(settings.seed, settings.seed + settings.tune_seeds):
+            seeds.append(seed)
+            train.append(others[:least])
+            validation.append(part)
+    folds = Folds(graphs, seeds, train, validation)
+    if settings.attention != "weak":
+        return folds
+    of_folds = Stages(graphs, stages.task, stages.lines, seeds, settings.batch_size, train)
+    twin = settings.twin(outputs)
+    params = of_folds.train("twins of folds", twin, settings.twin_training(stages.task), settings.twin_epochs)
+    labels = of_folds.labels(folder / "fold_labels.npz", twin, params, settings.least_label)
+    return folds._replace(labels=labels)
+
+
+def cross_validate(settings: Settings, folds: Folds, task: Task, outputs: int) -> list[float]:
+    """The accuracy of every network on the graphs that it is validated on, in per cent."""
+    network, config = settings.network(outputs), settings.training(task)
+    for epoch in train_seeds(
+        network,
+        config,
+        folds.graphs,
+        folds.seeds,
+        settings.epochs,
+        settings.batch_size,
+        folds.labels,
+        folds.train,
+    ):
+        params = epoch.state.params
+    said, label = predict_seeds(network, params, folds.graphs).prediction, folds.graphs.globals["label"]
+    return [accuracy(of_seed[own], label[own], task) for of_seed, own in zip(said, folds.validation, strict=True)]
+
+
+def _try_one(study: "Study", settings: Tunable, folds: Folds, task: Task, outputs: int) -> int:
+    """Runs one trial and gives its number; one that is interrupted counts as failed."""
+    from optuna.samplers import TPESampler
+    from optuna.trial import TrialState
+
+    start, trial = time.perf_counter(), study.ask()
+    study.sampler = TPESampler(seed=trial.number)  # or else all machines, and each new start, would begin alike
+    try:
+        accuracies = cross_validate(replace(settings, **_proposed(trial, settings)), folds, task, outputs)
+    except BaseException:
+        study.tell(trial, state=TrialState.FAIL)
+        raise
+    trial.set_user_attr("accuracies", accuracies)
+    trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
+    study.tell(trial, float(np.mean(accuracies) - np.std(accuracies)))
+    return trial.number
+
+
+def _proposed(trial: "Trial", settings: Tunable) -> dict[str, Any]:
+    """The settings to try."""
+    proposed: dict[str, Any] = {"scorer": trial.suggest_categorical("scorer", ["linear", "mlp"])}
+    if settings.pooling == "threshold":
+        proposed["threshold"] = trial.suggest_float("threshold", 1e-4, 1e-1, log=True)
+    else:
+        proposed["ratio"] = trial.suggest_float("ratio", 0.1, 1)
+    if settings.attention == "weak":
+        proposed["attention_weight"] = trial.suggest_float("attention_weight", 0.1, 100, log=True)
+    if settings.tune_init:
+        proposed["init"] = trial.suggest_categorical("init", ["normal", "uniform"])
+        proposed["init_scale"] = trial.suggest_float("init_scale", 0.1, 2)
+    return proposed
+
+
+def _rows(study: "Study") -> list[dict[str, Any]]:
+    """The finished trials, whichever machine made them, one after another."""
+    from optuna.trial import TrialState
+
+    rows = []
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        accuracies, seconds = trial.user_attrs["accuracies"], trial.user_attrs["seconds"]
+        of_trial = {"trial": trial.number, "score": trial.value, "mean": np.mean(accuracies), "std": np.std(accuracies)}
+        rows.append({**of_trial, "seconds": seconds, **trial.params})
+    return rows
+
+
+def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Writes the study's table and picture."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
+    write_atomically(folder / "study.csv", lambda temporary: temporary.write_text(text.getvalue()))
+    figures.study(rows, folder / "study.png")
+
+
+def _said(row: dict[str, Any]) -> str:
+    """A trial's settings, in words."""
+    named = {name: x for name, x in row.items() if name not in figures.MEASURED}
+    return ", ".join(f"{name} {x:.3g}" if isinstance(x, float) else f"{name} {x}" for name, x in named.items())
