@@ -57,7 +57,7 @@ class Tu(Tunable):
     """A name in the TU collection, or the path of a zip or folder in its format. PROTEINS, COLLAB, DD-200 and DD-300
     (D&D with training graphs of up to 200 or 300 nodes; DD is the latter) have the paper's settings."""
     largest: int | None = None
-    """Most nodes of a graph to train on; the median of all graphs where not given."""
+    """Most nodes of a graph to train on; with None the median of all graphs."""
     train_graphs: int = 500
     """Most graphs to train on; they are drawn from those that are small enough, and all others are tested."""
     attributes: bool = False

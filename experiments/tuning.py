@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import jax
 import numpy as np
@@ -63,6 +64,11 @@ class Tunable(Settings):
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
         if self.tune and self.attention == "none":
             raise ValueError("tune: there is nothing to choose, since global pooling has no attention")
+        if self.storage is not None and urlsplit(self.storage).password:
+            raise ValueError(
+                "storage: leave the password out, since the run's folder keeps the address; databases' drivers read it "
+                "from a file or the environment, such as ~/.pgpass or PGPASSWORD"
+            )
         if self.storage is not None and not self.tune:
             raise ValueError("storage: there is no study without --tune")
 
@@ -144,7 +150,7 @@ def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: 
     try:
         parts = fold_ids(len(graphs.n_node), settings.folds, settings.seed)
     except ValueError as error:
-        fail(str(error))
+        fail(f"folds: {error}")
     least = min(len(train) for train, _ in parts)  # as many for all, since all have to make as many steps
     seeds, train, validation = [], [], []
     for others, part in parts:

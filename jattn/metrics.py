@@ -10,7 +10,7 @@ from jattn.options import expect_one_of
 def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, "graphs"], task: Task) -> float:
     """Share of graphs predicted rightly, in per cent: the rounded output (half to even) or the largest logit.
 
-    NaN where there are no graphs.
+    Outputs that are not finite are wrong. NaN where there are no graphs.
     """
     expect_one_of("task", task, Task)
     if len(prediction) != len(label):
@@ -18,7 +18,7 @@ def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndar
     if len(label) == 0:
         return float("nan")
     predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)
-    return 100 * float(np.mean(predicted == label))
+    return 100 * float(np.mean((predicted == label) & np.isfinite(prediction).all(-1)))
 
 
 def attention_auc(

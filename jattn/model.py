@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
 from jattn.chebyshev import Aggregation
@@ -93,8 +93,9 @@ class Network(nn.Module):
         topology = edges(graph) if topology is None else topology
         x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
         z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
-        if self.dropout:
-            z = nn.Dropout(self.dropout, deterministic=not train)(z)
+        if self.dropout and train:
+            ids = graph.globals.get("id", jnp.arange(len(z))) if isinstance(graph.globals, dict) else jnp.arange(len(z))
+            z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
         return Output(Linear(self.outputs, name="output")(z), poolings)
 
     @nn.nowrap
@@ -157,3 +158,11 @@ class Network(nn.Module):
             for branch in [*map(in_layout, options), in_place]
         ]
         return nn.switch(first_that_fits(topology, options), branches, self, x, target, topology)
+
+
+def _drop_out(
+    z: Float[Array, "graphs features"], rate: float, key: PRNGKeyArray, ids: Int[Array, "graphs"]
+) -> Float[Array, "graphs features"]:
+    """Dropout of a graph's features by its id alone, so that neither batch mates nor devices that share them matter."""
+    kept = jax.vmap(lambda i: jax.random.bernoulli(jax.random.fold_in(key, i), 1 - rate, z.shape[1:]))(ids)
+    return jnp.where(kept, z / (1 - rate), 0)

@@ -21,7 +21,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png", "accuracy.png", "study.csv", "study.png")
 
-MAY_DIFFER = ("out", "tune")  # a folder may be spelt in several ways, and a study may be made longer
+MAY_DIFFER = ("out", "storage")  # a folder may be spelt in several ways, and a study moved
 
 
 class RunError(Exception):
@@ -62,7 +62,8 @@ def _expect_same(config_file: Path, settings: dict[str, Any]) -> None:
     if not isinstance(before, dict):
         raise RunError(f"{config_file}: not a run's configuration; remove it or choose another folder")
     names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
-    names = [name for name in names if name not in MAY_DIFFER]
+    longer = ["tune"] if before.get("tune") and settings.get("tune") else []  # a study may be made longer
+    names = [name for name in names if name not in (*MAY_DIFFER, *longer)]
     if names:
         changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in names)
         raise RunError(f"{config_file.parent} holds a run of another configuration; choose another folder\n{changes}")

@@ -141,6 +141,13 @@ def _orders(
         return np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
     if len(members) != len(seeds):
         raise ValueError(f"members: those of {len(members)} seeds are given, there are {len(seeds)} seeds")
+    for i, own in enumerate(members):
+        if not np.issubdtype(own.dtype, np.integer):
+            raise ValueError(f"members[{i}]: expected numbers of graphs, got {own.dtype}")
+        if len(own) and not (own.min() >= 0 and own.max() < len(n_node)):
+            raise ValueError(f"members[{i}]: {own.min()} to {own.max()}, but graphs are 0 to {len(n_node) - 1}")
+        if len(np.unique(own)) < len(own):
+            raise ValueError(f"members[{i}]: a graph is there twice")
     steps = sorted({-(-len(own) // batch_size) for own in members})
     if len(steps) != 1 or not steps[0]:
         raise ValueError(f"members: expected the same number of steps an epoch for each seed, at least 1, got {steps}")

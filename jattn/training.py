@@ -133,6 +133,7 @@ def make_train(
 
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
+        graph = graph._replace(globals={**graph.globals, "id": batch.graph_ids})
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
         total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
@@ -145,8 +146,6 @@ def make_train(
     def step(state: State, split: Split, ids: Array, count: Array) -> tuple[State, tuple[Array, Batch, Output]]:
         batch = gather(split, ids, bucket)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
-        if axis and network.dropout:
-            dropout_key = jax.random.fold_in(dropout_key, jax.lax.axis_index(axis))
         (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
         updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
         return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)

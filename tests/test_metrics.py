@@ -63,3 +63,9 @@ def test_cosine_similarity_knows_parallel_opposite_and_orthogonal_vectors():
 def test_cosine_similarity_with_a_zero_vector_is_0():
     assert cosine_similarity(np.zeros(3), np.ones(3)) == 0
     assert cosine_similarity(np.zeros(0), np.zeros(0)) == 0
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_outputs_that_are_not_finite_are_wrong(task):
+    outputs = np.array([[0.0, -1.0], [np.nan, np.nan], [np.inf, np.nan]])
+    assert accuracy(outputs, np.zeros(3, int), task) == pytest.approx(100 / 3)

@@ -147,6 +147,16 @@ def test_seeds_of_different_training_sets_train_as_each_alone(quickly_compiled):
         assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
 
 
+def test_dropout_is_the_same_whichever_seeds_and_devices_there_are(quickly_compiled):
+    network = SMALL.clone(dropout=0.5)
+    *_, alone = seeds.train_seeds(network, CONFIG, GRAPHS, [7], 2, 3)  # its batches shared by two devices
+    *_, among_others = seeds.train_seeds(network, CONFIG, GRAPHS, [3, 7], 2, 3)
+    *_, undropped = seeds.train_seeds(SMALL, CONFIG, GRAPHS, [7], 2, 3)
+    np.testing.assert_allclose(alone.loss[0], among_others.loss[1], rtol=1e-5)
+    close(alone.state.params, jax.tree.map(lambda x: x[1:], among_others.state.params))
+    assert abs(alone.loss[0] - undropped.loss[0]) > 1e-3
+
+
 @pytest.mark.parametrize("network", [NETWORK, SMALL])
 def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, quickly_compiled, monkeypatch):
     *_, kept = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
@@ -162,6 +172,9 @@ def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, q
         ([np.arange(3)], "members: those of 1 seeds are given, there are 2 seeds"),
         ([np.arange(3), np.arange(4)], r"the same number of steps an epoch for each seed, at least 1, got \[1, 2\]"),
         ([np.arange(0), np.arange(0)], r"got \[0\]"),
+        ([np.arange(3), np.array([0, 10])], r"members\[1\]: 0 to 10, but graphs are 0 to 9"),
+        ([np.array([-1, 2]), np.arange(3)], r"members\[0\]: -1 to 2, but graphs are 0 to 9"),
+        ([np.array([4, 4]), np.arange(3)], r"members\[0\]: a graph is there twice"),
     ],
 )
 def test_training_sets_have_to_make_as_many_steps_for_each_seed(members, message):

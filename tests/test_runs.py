@@ -50,6 +50,12 @@ def test_a_study_may_be_made_longer_in_its_folder(tmp_path):
     open_run(tmp_path, Config(tune=20)).close()
 
 
+def test_a_run_without_a_study_does_not_replace_one_with_it(tmp_path):
+    open_run(tmp_path, Config(tune=10)).close()
+    with pytest.raises(RunError, match=r"tune: 10 there, 0 now$"):
+        open_run(tmp_path, Config(tune=0))
+
+
 def test_another_configuration_in_a_folder_is_refused_with_the_difference(tmp_path):
     open_run(tmp_path, Config()).close()
     with pytest.raises(RunError, match=r"another configuration.*\n  epochs: 3 there, 4 now$"):

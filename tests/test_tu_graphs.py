@@ -95,3 +95,9 @@ def test_published_data_sets_have_the_known_inputs(shared, name, classes, column
         x = tu_graphs(data, attributes=True).nodes["features"]
         assert x.shape == (43_471, 4)
         np.testing.assert_allclose([x[:, 3].mean(), x[:, 3].std()], [0, 1], atol=1e-4)
+
+
+def test_labels_too_far_apart_for_one_hot_features_are_an_error(toy):
+    data = toy._replace(node_labels=np.where(np.arange(len(toy.node_labels)) == 0, 10**9, 0)[:, None].astype(np.int32))
+    with pytest.raises(ValueError, match="node labels or degrees from 0 to 1000000000 make 1000000001 columns"):
+        tu_graphs(data)

@@ -136,6 +136,16 @@ def test_a_storage_that_cannot_be_used_is_named(toy, tmp_path, capsys):
     assert "nowhere/x.db can't be used" in capsys.readouterr().err
 
 
+def test_a_password_in_the_address_of_a_storage_is_refused(toy, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run(["--tune", "1", "--storage", "postgresql://me:secret@host/studies"], toy, tmp_path / "run")
+    assert stop.value.code == 2
+    message = capsys.readouterr().err
+    assert "leave the password out" in message
+    assert "secret" not in message
+    assert not (tmp_path / "run").exists()
+
+
 def test_more_folds_than_graphs_are_an_error(toy, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         tu.main(["--dataset", str(toy), *SMALL, "--tune", "1", "--folds", "17", "--out", str(tmp_path / "run")])

@@ -54,7 +54,8 @@ def size_split_ids(
     rest = np.setdiff1d(np.arange(len(n_node)), drawn)
     if not len(rest):
         raise ValueError(
-            f"largest: all {len(n_node)} graphs have at most {largest} nodes and are trained on; none is left to test"
+            f"largest: all {len(n_node)} graphs have at most {largest} nodes and are trained on; none is left to test "
+            "unless it, or the number to train on, is less"
         )
     return {"train": drawn, "test": rest}
 

@@ -6,6 +6,8 @@ from jraph import GraphsTuple
 
 from jattn.datasets.tu import TUData, as_graphs
 
+MOST_BYTES = 1 << 32  # of one-hot features
+
 
 def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
     """All graphs of a data set, with what a classifier of graphs reads.
@@ -23,7 +25,8 @@ def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
       A numpy `GraphsTuple` with the fields `jattn.graphs` lists. Features are uint8, with attributes float32.
 
     Raises:
-      ValueError: the data set has no graph labels, or no node attributes where they were asked for.
+      ValueError: the data set has no graph labels, no node attributes where they were asked for, or labels or
+        degrees so far apart that one-hot features would not fit into memory.
     """
     if data.graph_labels is None:
         raise ValueError(f"{data.name} has no graph labels (no {data.name}_graph_labels.txt): there are no classes")
@@ -43,7 +46,13 @@ def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
 
 def _one_hot(values: Int[np.ndarray, "nodes"], least: int) -> UInt8[np.ndarray, "nodes columns"]:
     """Columns for `least` to the largest value."""
-    features = np.zeros((len(values), int(values.max()) - least + 1), np.uint8)
+    columns = int(values.max()) - least + 1
+    if len(values) * columns > MOST_BYTES:
+        raise ValueError(
+            f"node labels or degrees from {least} to {values.max()} make {columns} columns for {len(values)} nodes, "
+            "more than fit into memory: number labels one after another, or give nodes labels in place of degrees"
+        )
+    features = np.zeros((len(values), columns), np.uint8)
     features[np.arange(len(values)), values - least] = 1
     return features
 
