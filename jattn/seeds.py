@@ -88,21 +88,25 @@ def train_seeds(
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
     if np.shape(attention) != (len(seeds), n_node.sum()):
         raise ValueError(f"attention: expected shape {(len(seeds), int(n_node.sum()))}, got {np.shape(attention)}")
-    targets = jnp.asarray(attention)
+    own = jnp.asarray(attention), jnp.asarray(_places(members, len(seeds), len(n_node)))
 
-    def epoch(state: State, split: Split, target: Array, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
-        state, (loss, predictions) = train.epoch(state, split.with_attention(target), batches[:, 0])
+    def epoch(
+        state: State, split: Split, own: tuple[Array, Array], batches: Array
+    ) -> tuple[State, tuple[Array, Predictions]]:
+        split = split.with_attention(own[0])
+        graphs = split.graphs._replace(globals={**split.graphs.globals, "id": own[1]})
+        state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
         return state, (loss, sum_parts(predictions))
 
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
     run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=run_one_by_one(network, graphs, bucket.nodes))
-    ahead = run_epoch(state, split, targets, batches[:, 0])
+    ahead = run_epoch(state, split, own, batches[:, 0])
     for number in range(1, epochs + 1):
         state, (loss, predictions) = ahead
         if number < epochs:  # the device trains on while the caller looks at this epoch, whose state it must not reuse
-            ahead = run_epoch(state, split, targets, batches[:, number])
+            ahead = run_epoch(state, split, own, batches[:, number])
         yield Epoch(number, state, loss, predictions)
 
 
@@ -156,6 +160,14 @@ def _orders(
         for seed, own in zip(seeds, members, strict=True)
     ]
     return np.stack(orders)
+
+
+def _places(members: Sequence[Int[np.ndarray, "_"]] | None, seeds: int, graphs: int) -> Int[np.ndarray, "seeds graphs"]:
+    """The place of every graph in the training set of each seed, which dropout goes by."""
+    places = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
+    for of_seed, own in zip(places, members or (), strict=False):
+        of_seed[own] = np.arange(len(own))
+    return places
 
 
 def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Predictions:

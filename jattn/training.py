@@ -133,7 +133,7 @@ def make_train(
 
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
-        graph = graph._replace(globals={**graph.globals, "id": batch.graph_ids})
+        graph = graph._replace(globals={"id": batch.graph_ids, **graph.globals})
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
         total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
