@@ -36,6 +36,14 @@ def split_of(seed):
 gathered = jax.jit(gather, static_argnums=2)
 
 
+def test_padding_of_edges_takes_none_from_a_last_node_where_graphs_fill_all_rows():
+    graph_list = [make_graph(6, 1, 0), make_graph(6, 1, 1)]
+    bucket = Bucket(nodes=12, edges=80, graphs=3, largest=6, width=3, rest=60)
+    batch = gathered(put(jraph.batch_np(graph_list)), jnp.array([0, 1, -1]), bucket)
+    expected = edges(pad_list(graph_list, BUCKET))
+    np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected)[:12, :12])
+
+
 @fast
 @given(seed=st.integers(0, 3), ids=st.lists(st.integers(0, 11), max_size=4, unique=True))
 def test_gathering_any_graphs_equals_batching_and_padding_them(seed, ids):
