@@ -88,13 +88,14 @@ class Network(nn.Module):
             real one is lost. Where `nodes["terms"]` has the Chebyshev terms of the features side by side, the first
             convolution does not compute them; no node may be dropped from `topology` then.
           topology: its topology, perhaps with nodes dropped; `edges(graph)` where not given.
-          train: whether to drop out, which needs `rngs={"dropout": key}`.
+          train: whether to drop out, which needs `rngs={"dropout": key}`; what a graph loses follows from the key and
+            its number in `globals["id"]`, or its place in the batch where there is none.
         """
         topology = edges(graph) if topology is None else topology
         x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
         z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
         if self.dropout and train:
-            ids = graph.globals.get("id", jnp.arange(len(z))) if isinstance(graph.globals, dict) else jnp.arange(len(z))
+            ids = graph.globals["id"] if "id" in (graph.globals or {}) else jnp.arange(len(z))
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
         return Output(Linear(self.outputs, name="output")(z), poolings)
 

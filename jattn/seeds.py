@@ -22,8 +22,6 @@ from jattn.training import Params, Predictions, State, TrainConfig, make_predict
 
 EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
 CACHED = 160_000  # numbers of the widest layer up to which work stays in a core's cache, a third faster
-
-
 KEPT_TERMS = 100_000_000  # numbers of the first convolution's terms of a split up to which they are kept on the device
 
 
