@@ -32,7 +32,7 @@ import tyro
 from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import random_graphs
-from experiments.settings import configure_jax, fail
+from experiments.running import configure_jax, fail
 from jattn import AttentionPooling, Network, Scorer, Threshold, TrainConfig, train_seeds
 from jattn.datasets.triangles import generate_triangles
 

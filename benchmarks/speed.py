@@ -22,7 +22,8 @@ from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import graphs_in_space, random_graphs
 from experiments import colors, mnist75sp, triangles
-from experiments.settings import Settings, configure_jax
+from experiments.running import configure_jax
+from experiments.settings import Settings
 from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
 from jattn.attention import Scorer
 from jattn.datasets import generate_colors, generate_triangles

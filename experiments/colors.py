@@ -9,6 +9,7 @@ with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 
 Knyazev et al. 2019, Tables 1 and 3.
 """
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,4 +84,4 @@ PAPER = {
 EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.data)
 
 if __name__ == "__main__":
-    EXPERIMENT.run()
+    EXPERIMENT.main(sys.argv[1:])

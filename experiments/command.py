@@ -1,16 +1,20 @@
 """An experiment as a command: its presets and data, from the command line to the table at the end."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import jax
+
 from experiments import protocol
-from experiments.settings import Settings, configure_jax, fail, parse
+from experiments.running import MAY_DIFFER, configure_jax, fail
+from experiments.settings import Settings, parse
+from experiments.termination import ends_at_once
 from jattn.losses import Task
+from jattn.runs import RunError
 
 # A preset with others of these is still that preset.
-FREE = ("out", "data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact")
+FREE = (*MAY_DIFFER, "data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact")
 
 
 @dataclass(frozen=True)
@@ -68,24 +72,46 @@ class Experiment:
         free = {field.name: getattr(asked, field.name) for field in fields(asked) if field.name in FREE}
         return self.paper.get(preset, {}) if replace(settings, **free) == asked else {}
 
+    def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
+        """The preset and the settings that a command line asks for."""
+        return parse(
+            self.presets, next(iter(self.presets)), arguments, f"python -m experiments.{self.name}", self.about
+        )
+
     def main(self, arguments: Sequence[str]) -> None:
         """Runs the experiment that a command line asks for."""
-        program = f"python -m experiments.{self.name}"
-        preset, settings = parse(self.presets, next(iter(self.presets)), arguments, program, self.about)
+        preset, settings = self.parse(arguments)
+        configure_jax(settings)
+        self.run(preset, settings)
+
+    def run(self, preset: str, settings: Settings) -> None:
+        """Runs the experiment and prints its table.
+
+        Args:
+          preset: the settings' name, which the run's folder has where settings name none.
+          settings: those of the preset, perhaps with changes.
+        """
+        name = "-".join(filter(None, [self.name, self.variant, preset]))
         try:
-            data = self.data(settings)
+            with ends_at_once():
+                results = protocol.run(settings, name, self._data(settings), self.task, self.choose)
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+        except RunError as error:
+            fail(str(error))
+        except OSError as error:
+            fail(f"{error}; what was saved before is kept, and the same command goes on from there")
+        except jax.errors.JaxRuntimeError as error:
+            if jax.process_count() == 1:
+                raise
+            reason = str(error).splitlines()[0]
+            fail(f"another process was lost ({reason}); start all of them again, and the run goes on")
+        if results is not None:
+            print(protocol.table(results, self.paper_figures(preset, settings), self.details))
+            print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
+
+    def _data(self, settings: Settings) -> protocol.Data:
+        try:
+            return self.data(settings)
         except (ValueError, OSError) as error:
             fail(str(error))
-        try:
-            name = "-".join(filter(None, [self.name, self.variant, preset]))
-            results = protocol.run(settings, name, data, self.task, self.choose)
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr)
-            raise SystemExit(130) from None
-        print(protocol.table(results, self.paper_figures(preset, settings), self.details))
-        print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
-
-    def run(self) -> None:
-        """Runs the experiment that this program's own command line asks for."""
-        configure_jax()
-        self.main(sys.argv[1:])

@@ -11,6 +11,7 @@ Orig / Noisy / NoisyC with an attention AUC of 99.9 %; the paper's seeds differ 
 Knyazev et al. 2019, Tables 1 and 3.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,7 +47,7 @@ class Mnist75sp(Settings):
         found = mnist75sp(
             self.data_dir,
             train_images=self.train_images,
-            validation=self.validation,
+            validation=self.validation or self.best,
             squared=self.squared,
             attention="nonzero" if self.attention == "truth" else "bright",
             noise_seed=self.noise_seed,
@@ -87,6 +88,7 @@ def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
 
 SUPERVISED = Mnist75sp(
     seeds=1,
+    checkpoint_every=1,
     attention="supervised",
     threshold=0.01,
     ratio=0.3,
@@ -143,4 +145,4 @@ PAPER = {
 EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification")
 
 if __name__ == "__main__":
-    EXPERIMENT.run()
+    EXPERIMENT.main(sys.argv[1:])

@@ -1,7 +1,10 @@
 """The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,16 +14,20 @@ from jaxtyping import Bool, Int
 from jraph import GraphsTuple
 
 from experiments.progress import count_graphs
-from experiments.settings import Settings, fail
+from experiments.running import MAY_DIFFER
+from experiments.settings import Settings
 from experiments.stages import Stages
+from experiments.termination import Terminated
 from jattn import figures
 from jattn.evaluation import join, score
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.model import Network
-from jattn.runs import RunError, open_run, read_lines, write_json, write_weights
+from jattn.parallel import any_process, is_first
+from jattn.runs import Lines, Run, RunError, open_run, read_lines, write_json
 from jattn.seeds import predict_seeds
 from jattn.training import Params, Predictions
+from jattn.weights import save_network
 
 DRAWN = 3  # graphs of each subset that a run draws
 
@@ -78,13 +85,15 @@ class Data(NamedTuple):
     tested: Sequence[Int[np.ndarray, "_"]] = ()
 
 
-# Chooses the settings that a study finds best: (settings, stages of the run, outputs, the run's folder) -> (settings to
-# go on with, what to add to the results).
-Choose = Callable[[Any, Stages, int, Path], tuple[Any, dict[str, Any]]]
+# Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
+# to add to the results).
+Choose = Callable[[Any, Stages, int], tuple[Any, dict[str, Any]]]
 
 
-def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | None = None) -> dict[str, Any]:
+def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | None = None) -> dict[str, Any] | None:
     """Runs one configuration: trains it for all seeds, tests it and writes its folder.
+
+    Where the folder holds an interrupted run, goes on with it; where it holds a finished one, gives its results.
 
     Args:
       settings: the configuration.
@@ -94,53 +103,81 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
       choose: goes before training, where settings are to be chosen first.
 
     Returns:
-      What `results.json` holds, and under "folder" where.
+      What `results.json` holds, and under "folder" where. None where several processes run as one and this is not the
+      first.
+
+    Raises:
+      RunError: the folder is another run's, or can't be written.
     """
-    folder, splits = settings.out or _new_folder(name), data.splits
+    with _opened(settings, name) as run:
+        if run.finished:
+            return {**json.loads((run.folder / "results.json").read_text()), "folder": str(run.folder)}
+        results = _run(settings, run, data, task, choose)
+        return {**results, "folder": str(run.folder)} if is_first() else None
+
+
+@contextmanager
+def _opened(settings: Settings, name: str) -> Iterator[Run]:
+    """The run's folder, of which processes other than the first know nothing."""
+    with ExitStack() as held:
+        run, failure = Run(Path(), Lines(None), finished=False), None
+        if is_first():
+            try:
+                run = held.enter_context(open_run(settings.out or _new_folder(name), settings, MAY_DIFFER))
+            except RunError as error:
+                failure = error
+        if any_process(failure is not None):
+            raise failure or SystemExit(2)
+        try:
+            yield run._replace(finished=any_process(run.finished))
+        except (KeyboardInterrupt, Terminated):
+            if is_first():
+                print(f"stopped; with --out {run.folder} the same command goes on", file=sys.stderr)
+            raise
+
+
+def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:
+    splits = data.splits
     model_seeds = range(settings.seed, settings.seed + settings.seeds)
     seeds = [*model_seeds] * max(len(data.members), 1)
     members = [own for own in data.members for _ in model_seeds] or None
-    try:
-        lines = open_run(folder, settings)
-    except RunError as error:
-        fail(str(error))
-    with lines:
-        stages = Stages(splits["train"], task, lines, seeds, settings.batch_size, members)
-        settings, report = choose(settings, stages, data.outputs, folder) if choose else (settings, {})
-        network, params = _train(settings, stages, folder, data.outputs)
-    write_weights(folder / "weights.npz", params)
+    stages = Stages(run, settings, splits["train"], task, seeds, members)
+    settings, report = choose(settings, stages, data.outputs) if choose else (settings, {})
+    network, params = _train(settings, stages, data)
     tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
     subsets = {key: splits[key] for key in tested}
     with stages.timed("test"):
         graphs = join(subsets)
         predictions = predict_seeds(network, params, graphs)
         if settings.attention == "none" and settings.leave_one_out_auc:
-            with count_graphs("leave-one-out", len(graphs.n_node)) as done:
+            with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
                 left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
             predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
+        if not is_first():
+            return {}
         scores = score(predictions, subsets, task, _counted(data.tested, len(graphs.n_node), settings.seeds))
-    results = {"subsets": scores, "seconds": stages.seconds, **report}
-    write_json(folder / "results.json", results)
+    save_network(run.folder / "weights.npz", network, params)
     with stages.timed("pictures"):
-        figures.training_curves(read_lines(folder / "metrics.jsonl"), folder / "training.png")
+        figures.training_curves(read_lines(run.folder / "metrics.jsonl"), run.folder / "training.png")
         sizes, named = splits["train"].n_node, {title(key): of_subset for key, of_subset in scores.items()}
-        figures.accuracy_curves(named, (int(sizes.min()), int(sizes.max())), folder / "accuracy.png")
+        figures.accuracy_curves(named, (int(sizes.min()), int(sizes.max())), run.folder / "accuracy.png")
         if predictions.attention:
-            data.draw(subsets, predictions, folder / "graphs.png")
-    write_json(folder / "results.json", results)  # again, with the time that pictures took
-    return {**results, "folder": str(folder)}
+            data.draw(subsets, predictions, run.folder / "graphs.png")
+    results = {"subsets": scores, "seconds": stages.seconds, **report}
+    write_json(run.folder / "results.json", results)  # the last file: a run that has it is finished
+    return results
 
 
-def _train(settings: Settings, stages: Stages, folder: Path, outputs: int) -> tuple[Network, Params]:
+def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Params]:
     """All training stages of a run, up to the network that is tested."""
-    network, labels = settings.network(outputs), None
+    network, labels = settings.network(data.outputs), None
     if settings.attention == "weak":
-        twin = settings.twin(outputs)
+        twin = settings.twin(data.outputs)
         twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
-        with stages.timed("labels"):
-            labels = stages.labels(folder / "labels.npz", twin, twin_params, settings.least_label)
-    stage = "global" if settings.attention == "none" else "attention"
-    return network, stages.train(stage, network, settings.training(stages.task), settings.epochs, labels)
+        labels = stages.labels("labels", stages.run.folder / "labels.npz", twin, twin_params, settings.least_label)
+    stage, config = "global" if settings.attention == "none" else "attention", settings.training(stages.task)
+    validation = data.splits["validation"] if settings.best else None
+    return network, stages.train(stage, network, config, settings.epochs, labels, validation)
 
 
 def _counted(
@@ -162,7 +199,7 @@ def _new_folder(name: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            fail(f"{folder}: can't be made ({error.strerror}); name another folder with --out")
+            raise RunError(f"{folder}: can't be made ({error.strerror}); name another folder with --out") from error
         return folder
     raise AssertionError("the numbers ran out")
 

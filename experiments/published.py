@@ -18,7 +18,7 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from experiments.settings import configure_jax, fail
+from experiments.running import configure_jax, fail
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles

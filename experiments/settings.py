@@ -1,18 +1,15 @@
 """What all experiments can be told, the networks that it describes, and the command line."""
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn, TypeVar
+from typing import Literal, TypeVar
 
-import jax
 import tyro
 
+from experiments.running import Running, fail
 from jattn.attention import Scorer
 from jattn.chebyshev import Aggregation
-from jattn.datasets.download import cache_folder
 from jattn.losses import Task
 from jattn.model import Network, Readout
 from jattn.pooling import AttentionPooling, Threshold, TopK
@@ -22,11 +19,9 @@ Attention = Literal["none", "unsupervised", "supervised", "weak", "truth"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Running):
     """Settings common to all experiments; each gives them its own defaults."""
 
-    out: Path | None = None
-    """Folder of the run; a new one under runs/ where not given."""
     data_dir: Path | None = None
     """Folder (or zip) of the published data set; it is generated where not given."""
     seeds: int = 10
@@ -36,6 +31,9 @@ class Settings:
     """The first of the seeds."""
     validation: bool = False
     """Evaluate on the validation split, to choose settings, in place of the test subsets."""
+    best: bool = False
+    """Evaluate the weights of the checkpoint that did best on the validation split (mean over seeds), in place of the
+    last ones. All checkpoints are of the last stage's network."""
     leave_one_out_auc: bool = False
     """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
 
@@ -98,6 +96,7 @@ class Settings:
     """Graphs a training step."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive = ("seeds", "order", "epochs", "twin_epochs", "batch_size", "scorer_hidden", "scorer_layers")
         for name in positive:
             if getattr(self, name) < 1:
@@ -202,21 +201,3 @@ def parse(
     except ValueError as error:
         fail(str(error))
     return name, settings
-
-
-def configure_jax() -> None:
-    """Makes every CPU core a device, so that seeds run side by side, and keeps compiled programs for later runs.
-
-    They are kept where JAX_COMPILATION_CACHE_DIR says, or else in the user's cache folder. Call it before jax is used.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    jax.config.update("jax_num_cpu_devices", cores or 1)
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-
-
-def fail(message: str) -> NoReturn:
-    """Ends the program with a message and status 2."""
-    print(f"error: {message}", file=sys.stderr)
-    raise SystemExit(2)

@@ -1,11 +1,14 @@
-"""The stages of a run, timed: training, shown and written down epoch by epoch, and leave-one-out labels."""
+"""The stages of a run, timed: training, shown and written down epoch by epoch, and leave-one-out labels.
+
+Every stage goes on from where an interrupted run had come to.
+"""
 
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,13 +16,18 @@ from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
 from experiments.progress import Progress, count_graphs
+from experiments.settings import Settings
+from experiments.termination import can_wait
+from experiments.watching import EventFile, resources
+from jattn.checkpoints import Checkpoints
 from jattn.evaluation import present, spread
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
-from jattn.runs import read_arrays, write_arrays, write_line
-from jattn.seeds import train_seeds
+from jattn.parallel import any_process, fetch, is_first, share
+from jattn.runs import Run, read_arrays, write_arrays
+from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, TrainConfig
 
 AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
@@ -30,6 +38,7 @@ class Stages:
     """Trains some networks, all at once, in stages.
 
     Attributes:
+      run: whose stages they are.
       graphs: what they train on.
       task: what they predict.
       seconds: how long each stage took.
@@ -37,26 +46,27 @@ class Stages:
 
     def __init__(
         self,
+        run: Run,
+        settings: Settings,
         graphs: GraphsTuple,
         task: Task,
-        lines: TextIO,
         seeds: Sequence[int],
-        batch_size: int,
         members: Sequence[Int[np.ndarray, "_"]] | None = None,
     ):
         """Prepares them.
 
         Args:
+          run: where checkpoints, labels and metric lines go.
+          settings: how many graphs a step has, how often to save, what to show.
           graphs: host-side.
           task: what is predicted.
-          lines: where to write a metric line an epoch.
           seeds: of each network.
-          batch_size: graphs a step.
           members: the graphs that each network trains on; all where not given.
         """
-        self.graphs, self.task, self.lines, self.seeds, self.batch_size = graphs, task, lines, seeds, batch_size
-        self.members = members
+        self.run, self.settings, self.graphs, self.task = run, settings, graphs, task
+        self.seeds, self.members = seeds, members
         self.seconds: dict[str, float] = {}
+        self._data = digest(graphs)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
@@ -72,30 +82,73 @@ class Stages:
         config: TrainConfig,
         epochs: int,
         attention: Float[np.ndarray, "seeds nodes"] | None = None,
+        validation: GraphsTuple | None = None,
     ) -> Params:
-        """The weights of all networks after training, with `attention` as its target where given."""
-        start, nodes = time.perf_counter(), len(self.seeds) * int(self.graphs.n_node.sum())
+        """The weights of all networks after training.
+
+        Args:
+          stage: its name.
+          network: the architecture.
+          config: how to train it.
+          epochs: how many.
+          attention: its target, where it is not that of the graphs.
+          validation: where the weights are to be those of the checkpoint that does best on some graphs: those graphs.
+        """
+        batch_size, start = self.settings.batch_size, time.perf_counter()
+        training = prepare_seeds(network, config, self.graphs, self.seeds, epochs, batch_size, attention, self.members)
+        of = digest((self._data, repr((network, config, epochs, batch_size, self.seeds)), attention, self.members))
+        folder, events = self.run.folder / "checkpoints" / stage.replace(" ", "-"), self.run.folder / "tensorboard"
+        with Checkpoints(folder, of) as checkpoints, can_wait() as asked:
+            saved = checkpoints.last(training.state)
+            if saved.epoch < epochs:  # or else there may be lines of later stages
+                self.run.lines.cut(stage, saved.epoch)
+            state, start = saved.state, start - saved.seconds
+            with (
+                Progress(stage, epochs, saved.epoch, self.settings.quiet) as progress,
+                EventFile(events / stage if self.settings.tensorboard else None, saved.epoch) as event_file,
+            ):
+                before = saved.seconds
+                for epoch in training.run(state, saved.epoch):
+                    state = epoch.state
+                    line = self._line(stage, epoch, epochs)
+                    seconds = time.perf_counter() - start
+                    line |= {"seconds": round(seconds, 3), **resources(self._trained() / (seconds - before))}
+                    before = seconds
+                    ends = any_process(asked())
+                    due = ends or epoch.number % self.settings.checkpoint_every == 0 or epoch.number == epochs
+                    if due and validation is not None:
+                        line["validation_accuracy"] = self._validate(network, state.params, validation)
+                    self.run.lines.write(line)
+                    event_file.write(line)
+                    progress.show(line)
+                    if due:
+                        score = line["validation_accuracy"]["mean"] if validation is not None else None
+                        checkpoints.save(epoch.number, state, seconds, score)
+                    if ends:
+                        break
+            self.seconds[stage] = time.perf_counter() - start
+            if validation is not None and not any_process(asked()):
+                state = checkpoints.best(state).state
+        return fetch(state.params)
+
+    def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
+        """What an epoch's predictions say."""
+        predictions, nodes = fetch(epoch.predictions), len(self.seeds) * int(self.graphs.n_node.sum())
+        line = {
+            "stage": stage,
+            "epoch": epoch.number,
+            "loss": spread(fetch(epoch.loss).tolist()),
+            "accuracy": self._accuracy(predictions),
+        }
         every = -(-epochs // int(np.clip(AUC_NODES // (nodes + 1), 3, AUC_POINTS)))
-        has_truth = bool((self.graphs.nodes["attention"] > 0).any())
-        training = train_seeds(
-            network, config, self.graphs, self.seeds, epochs, self.batch_size, attention, self.members
-        )
-        with self.timed(stage), Progress(stage, epochs) as progress:
-            for epoch in training:
-                predictions = jax.device_get(epoch.predictions)
-                line = {
-                    "stage": stage,
-                    "epoch": epoch.number,
-                    "seconds": round(time.perf_counter() - start, 3),
-                    "loss": spread(np.asarray(epoch.loss).tolist()),
-                    "accuracy": self._accuracy(predictions),
-                }
-                measured = (epoch.number - 1) % every == 0 or epoch.number == epochs
-                if predictions.attention and has_truth and measured:
-                    line["attention_auc"] = self._auc(predictions)
-                write_line(self.lines, line)
-                progress.show(line)
-        return jax.device_get(epoch.state.params)
+        measured = (epoch.number - 1) % every == 0 or epoch.number == epochs
+        if predictions.attention and measured and (self.graphs.nodes["attention"] > 0).any():
+            line["attention_auc"] = self._auc(predictions)
+        return line
+
+    def _trained(self) -> int:
+        """Graphs that all networks together see in an epoch."""
+        return len(self.seeds) * len(self.graphs.n_node) if self.members is None else sum(map(len, self.members))
 
     def _accuracy(self, predictions: Predictions) -> dict[str, Any]:
         """That of each network's own graphs."""
@@ -104,26 +157,41 @@ class Stages:
         said = zip(predictions.prediction, members, strict=True)
         return spread([accuracy(of_seed[own], label[own], self.task) for of_seed, own in said])
 
+    def _validate(self, network: Network, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
+        said, label = predict_seeds(network, params, graphs).prediction, graphs.globals["label"]
+        return spread([accuracy(of_seed, label, self.task) for of_seed in said])
+
     def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Against the true attention, also where a twin's labels are the target."""
         truth = self.graphs.nodes["attention"]
         layers = zip(predictions.attention, present(predictions), strict=True)
         return [spread([attention_auc(a, truth, p) for a, p in zip(*layer, strict=True)]) for layer in layers]
 
-    def labels(self, file: Path, twin: Network, params: Params, least: float = 0.0) -> Float[np.ndarray, "seeds nodes"]:
+    def labels(
+        self, stage: str, file: Path, twin: Network, params: Params, least: float = 0.0
+    ) -> Float[np.ndarray, "seeds nodes"]:
         """The twin's leave-one-out labels: the file's, if they are of the same weights and graphs, or else new ones.
 
         Those under `least` are 0. The others need not be normalised again, as the loss does that.
         """
-        key = hashlib.sha256(str(jax.tree.structure((params, self.graphs))).encode())
-        for array in jax.tree.leaves((params, self.graphs)):
-            key.update(np.ascontiguousarray(array).data)
-        of = np.frombuffer(key.digest(), np.uint8)
-        before = read_arrays(file) if file.exists() else {}
-        if "of" in before and np.array_equal(before["of"], of):
-            target = before["target"]
+        start, of = time.perf_counter(), np.frombuffer(bytes.fromhex(digest((self._data, params))), np.uint8)
+        before = read_arrays(file) if is_first() and file.exists() else {}
+        if any_process("of" in before and np.array_equal(before["of"], of)):
+            nothing = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32)
+            target, seconds = share((before.get("target", nothing), before.get("seconds", np.float32(0))))
         else:
-            with count_graphs("labels", len(self.graphs.n_node)) as done:
+            with count_graphs(stage, len(self.graphs.n_node), self.settings.quiet) as done:
                 target = np.asarray(leave_one_out_seeds(twin, params, self.graphs, self.task, done).target)
-            write_arrays(file, {"of": of, "target": target})
+            seconds = np.float32(time.perf_counter() - start)
+            if is_first():
+                write_arrays(file, {"of": of, "target": target, "seconds": seconds})
+        self.seconds[stage] = float(seconds)
         return np.where(target < least, 0, target)
+
+
+def digest(tree: Any) -> str:
+    """A hash of arrays and strings, and of how they are nested."""
+    key = hashlib.sha256(str(jax.tree.structure(tree)).encode())
+    for leaf in jax.tree.leaves(tree):
+        key.update(leaf.encode() if isinstance(leaf, str) else np.ascontiguousarray(leaf).data)
+    return key.hexdigest()

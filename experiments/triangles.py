@@ -10,6 +10,7 @@ Orig / Large with an attention AUC of 97 % in the first pooling.
 Knyazev et al. 2019, Tables 1 and 3.
 """
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ class Triangles(GeneratedSettings):
 
 SUPERVISED = Triangles(
     seeds=1,
+    checkpoint_every=5,
     attention="supervised",
     threshold=0.001,
     pool_before=(1, 2),
@@ -88,4 +90,4 @@ PAPER = {
 EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.data)
 
 if __name__ == "__main__":
-    EXPERIMENT.run()
+    EXPERIMENT.main(sys.argv[1:])

@@ -27,7 +27,6 @@ from jraph import GraphsTuple
 
 from experiments.command import Experiment
 from experiments.protocol import Data, draw_examples
-from experiments.settings import configure_jax
 from experiments.tuning import Tunable, choose
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
@@ -51,6 +50,7 @@ class Tu(Tunable):
     """Distribution of attention's initial weights; default: uniform, within 1 / sqrt(inputs)."""
     # There is no true attention and no validation split here; --tune chooses settings by cross-validation.
     validation: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
+    best: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
     leave_one_out_auc: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
 
     dataset: str = "PROTEINS"
@@ -179,5 +179,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    configure_jax()
     main(sys.argv[1:])

@@ -21,7 +21,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
-from experiments.settings import Settings, fail
+from experiments.running import MAY_DIFFER, fail
+from experiments.settings import Settings
 from experiments.stages import Stages
 from jattn import figures
 from jattn.datasets import fold_ids
@@ -36,7 +37,7 @@ if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study
     from optuna import Study, Trial
 
 # What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
-FREE = ("out", "dataset", "data_dir", "seeds", "tune", "storage")
+FREE = (*MAY_DIFFER, "dataset", "data_dir", "seeds", "tune", "storage")
 
 
 @dataclass(frozen=True)
@@ -91,24 +92,24 @@ class Folds(NamedTuple):
     labels: Float[np.ndarray, "networks nodes"] | None = None
 
 
-def choose(settings: Any, stages: Stages, outputs: int, folder: Path) -> tuple[Any, dict[str, Any]]:
+def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, Any]]:
     """The settings that a study finds best; as they are where none is asked for.
 
     Args:
       settings: a `Tunable`.
       stages: of the run whose settings are chosen. The graphs of its first network are all that the study sees.
       outputs: outputs a graph.
-      folder: of the run.
 
     Returns:
       The settings to go on with, and what to add to the results: under "tuned" what was chosen and how good it was.
     """
     if not settings.tune:
         return settings, {}
+    folder = stages.run.folder
     with stages.timed("tuning"):
         graphs = stages.graphs if stages.members is None else select(stages.graphs, stages.members[0])
         study = _study(settings, graphs, folder)
-        folds = make_folds(settings, graphs, stages, outputs, folder)
+        folds = make_folds(settings, graphs, stages, outputs)
         while len(_rows(study)) < settings.tune:
             number = _try_one(study, settings, folds, stages.task, outputs)
             rows = _rows(study)
@@ -145,7 +146,7 @@ def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
         fail(f"storage: {storage} can't be used: {str(error).splitlines()[0]}")
 
 
-def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int, folder: Path) -> Folds:
+def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int) -> Folds:
     """The folds of some training graphs and, for weak supervision, their twins' labels: no trial changes these."""
     try:
         parts = fold_ids(len(graphs.n_node), settings.folds, settings.seed)
@@ -161,10 +162,11 @@ def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: 
     folds = Folds(graphs, seeds, train, validation)
     if settings.attention != "weak":
         return folds
-    of_folds = Stages(graphs, stages.task, stages.lines, seeds, settings.batch_size, train)
+    of_folds = Stages(stages.run, settings, graphs, stages.task, seeds, train)
     twin = settings.twin(outputs)
     params = of_folds.train("twins of folds", twin, settings.twin_training(stages.task), settings.twin_epochs)
-    labels = of_folds.labels(folder / "fold_labels.npz", twin, params, settings.least_label)
+    file = stages.run.folder / "fold_labels.npz"
+    labels = of_folds.labels("labels of folds", file, twin, params, settings.least_label)
     return folds._replace(labels=labels)
 
 

@@ -21,7 +21,7 @@ from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
 from jattn.losses import Task
 from jattn.model import Network, Output
 from jattn.packing import plan, size_classes
-from jattn.parallel import PARTS, SEEDS, over_batches, over_devices, parts_of
+from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
 from jattn.seeds import CACHED, run_one_by_one
 from jattn.topology import Edges
@@ -56,7 +56,7 @@ def leave_one_out_seeds(
     Raises:
       ValueError: there are no graphs.
     """
-    split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
+    split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
     whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)
     without = np.zeros((seeds, int(np.sum(graphs.n_node)), network.outputs), np.float32)
     by_ball = np.zeros(len(graphs.n_node), bool)
@@ -75,7 +75,7 @@ def leave_one_out_seeds(
     for batches, bucket in plan(graphs, nodes, parts_of(seeds), size_classes(select(graphs, rest)), rest):
         left_out = _compiled_copies(network, bucket, task, seeds, run_one_by_one(network, graphs, COPIED_ROWS))
         for piece in _pieces(batches):
-            result = jax.tree.map(np.add, result, jax.device_get(left_out(params, split, piece)))
+            result = jax.tree.map(np.add, result, fetch(left_out(params, split, piece)))
             progress(int((piece >= 0).sum()))
     return cast(LeaveOneOut, result)
 
@@ -110,8 +110,9 @@ def _by_balls(
 
 
 def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple) -> tuple[int, np.ndarray, np.ndarray]:
-    without = np.sum([np.asarray(piece).sum(1) for piece in pieces], axis=0)
-    return i, np.asarray(prediction), without[:, : graphs.n_node[i]]
+    said, found = fetch((prediction, pieces))
+    without = np.sum([np.asarray(piece).sum(1) for piece in found], axis=0)
+    return i, np.asarray(said), without[:, : graphs.n_node[i]]
 
 
 def _large_and_sparse(network: Network, graphs: GraphsTuple) -> tuple[Int[np.ndarray, "chosen"], int]:

@@ -1,4 +1,7 @@
-"""Seeds over devices, then parts of their work: the one place that knows how many devices there are."""
+"""Seeds over devices, then parts of their work: the one place that knows how many devices and processes there are.
+
+Several processes run the same program on the same host-side data, each with devices of its own, as one.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -6,7 +9,8 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
 Tree = TypeVar("Tree")
@@ -52,7 +56,15 @@ def over_devices(
         out_specs=PartitionSpec(*result),
         check_vma=False,  # `function` sees to it that a seed's devices agree
     )
-    return jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
+    compiled = jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
+    if jax.process_count() == 1:
+        return compiled
+
+    def on_all(*arguments: Any) -> Any:
+        shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
+        return compiled(*map(_placed, arguments, shardings))
+
+    return on_all
 
 
 def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int, one_by_one: bool = False) -> Callable[..., Any]:
@@ -71,6 +83,49 @@ def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int, one_by_on
 def sum_parts(tree: Tree) -> Tree:
     """The sum over all parts of arrays of which each part has filled its own rows, zeros elsewhere."""
     return jax.tree.map(lambda x: jax.lax.psum(x.astype(jnp.float32), PARTS).astype(x.dtype), tree)
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes files; so it is where it is the only one."""
+    return jax.process_index() == 0
+
+
+def fetch(tree: Tree) -> Tree:
+    """Arrays as numpy ones, whole in every process, which all have to call this."""
+    if jax.process_count() == 1:
+        return jax.device_get(tree)
+    return jax.tree.map(lambda x: multihost_utils.process_allgather(x, tiled=True), tree)
+
+
+def share(tree: Tree) -> Tree:
+    """The first process's numpy arrays, in all processes; theirs have to have the same shapes."""
+    return tree if jax.process_count() == 1 else multihost_utils.broadcast_one_to_all(tree)
+
+
+def any_process(flag: bool) -> bool:
+    """Whether a flag is set in any of the processes, which all have to call this."""
+    return flag if jax.process_count() == 1 else bool(multihost_utils.process_allgather(np.array(flag)).any())
+
+
+def everywhere(tree: Tree) -> Tree:
+    """Arrays that all processes have, for compiled functions that run on all of their devices."""
+    if jax.process_count() == 1:
+        return tree
+    return _placed(tree, NamedSharding(Mesh(np.array(jax.devices()), ("all",)), PartitionSpec()))
+
+
+def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
+    """Arrays that all processes have as ones of all their devices, of which each gets its part."""
+
+    def place(x: Any) -> jax.Array:
+        if isinstance(x, jax.Array) and not x.is_fully_addressable:
+            return x
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(place(jax.random.key_data(x)))
+        whole = np.asarray(x)
+        return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
+
+    return jax.tree.map(place, tree)
 
 
 def _alone(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:

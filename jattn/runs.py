@@ -2,59 +2,110 @@
 
 config.json     the configuration
 metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, ...
-results.json    scores of the finished run
-weights.npz     trained weights of all seeds, named by their path in the network
+checkpoints/    of each stage of training, by epoch
 labels.npz      leave-one-out labels of the training graphs, and a hash of the twin and the graphs that they are of
+weights.npz     the network and the trained weights of all seeds
+results.json    scores of the finished run
 study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its trials, and the folds' labels
 """
 
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
-
-RESULTS = ("results.json", "weights.npz", "training.png", "graphs.png", "accuracy.png", "study.csv", "study.png")
-
-MAY_DIFFER = ("out", "storage")  # a folder may be spelt in several ways, and a study moved
+from filelock import FileLock, Timeout
 
 
 class RunError(Exception):
     """A run can't start or go on; the message says why and what to do."""
 
 
-def open_run(folder: Path, config: Any) -> TextIO:
-    """Starts a run in a folder: writes `config.json` and returns `metrics.jsonl`, open and empty.
+class Lines:
+    """The lines of `metrics.jsonl`; those of a run that goes on stay, up to where it goes on from."""
 
-    A folder that holds a run of the same configuration is used again: the same run replaces it.
+    def __init__(self, path: Path | None):
+        """Takes up the file of that path, or a new one; where None, nothing is written."""
+        self._path, self._file = path, path.open("a", buffering=1) if path else None
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Appends one line; NaN becomes null."""
+        if self._file is not None:
+            self._file.write(json.dumps(plain(line), allow_nan=False) + "\n")
+
+    def cut(self, stage: str, epoch: int) -> None:
+        """Forgets all that was written after an epoch of a stage, or since the stage began where that is 0."""
+        if self._path is None:
+            return
+        kept = []
+        for line in read_lines(self._path):
+            if line["stage"] == stage and line["epoch"] > epoch:
+                break
+            kept.append(json.dumps(line) + "\n")
+            if (line["stage"], line["epoch"]) == (stage, epoch):
+                break
+        self.close()
+        write_atomically(self._path, lambda temporary: temporary.write_text("".join(kept)))
+        self._file = self._path.open("a", buffering=1)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+class Run(NamedTuple):
+    """A run's folder that this process alone holds.
+
+    Attributes:
+      folder: where it is.
+      lines: its metric lines.
+      finished: whether all of it is there.
+    """
+
+    folder: Path
+    lines: Lines
+    finished: bool
+
+
+@contextmanager
+def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> Iterator[Run]:
+    """Starts a run in a folder, or goes on with the one that is there, and holds the folder meanwhile.
 
     Args:
       folder: made where it does not exist.
       config: a dataclass of plain values and paths.
+      may_differ: fields of it in which the command that goes on may differ from the one that started.
 
     Raises:
-      RunError: the folder holds a run of another configuration, or can't be written.
+      RunError: the folder holds a run of another configuration, another process runs in it, or it can't be written.
     """
-    settings = plain(config)
-    config_file = folder / "config.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if config_file.exists():
-            _expect_same(config_file, settings)
-        for name in RESULTS:  # of the run that this one replaces
-            (folder / name).unlink(missing_ok=True)
-        write_json(config_file, settings)
-        return (folder / "metrics.jsonl").open("w", buffering=1)
-    except OSError as error:
-        raise RunError(f"{folder}: can't write a run there ({error.strerror}); choose another folder") from error
+    settings, config_file, results = plain(config), folder / "config.json", folder / "results.json"
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(folder / ".lock", timeout=0))
+            for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
+                left.unlink()
+            longer = _expect_same(config_file, settings, may_differ) if config_file.exists() else False
+            if longer or not config_file.exists():
+                results.unlink(missing_ok=True)
+            write_json(config_file, settings)
+            lines = held.enter_context(closing(Lines(folder / "metrics.jsonl")))
+        except Timeout:
+            raise RunError(f"{folder}: another process runs there; wait for it, or choose another folder") from None
+        except OSError as error:
+            raise RunError(f"{folder}: can't write a run there ({error.strerror}); choose another folder") from error
+        yield Run(folder, lines, results.exists())
 
 
-def _expect_same(config_file: Path, settings: dict[str, Any]) -> None:
+def _expect_same(config_file: Path, settings: dict[str, Any], may_differ: Collection[str]) -> bool:
+    """Raises a `RunError` unless the configuration there is of the same run; whether its study had another length."""
     try:
         before = json.loads(config_file.read_text())
     except ValueError as error:
@@ -63,36 +114,22 @@ def _expect_same(config_file: Path, settings: dict[str, Any]) -> None:
         raise RunError(f"{config_file}: not a run's configuration; remove it or choose another folder")
     names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
     longer = ["tune"] if before.get("tune") and settings.get("tune") else []  # a study may be made longer
-    names = [name for name in names if name not in (*MAY_DIFFER, *longer)]
-    if names:
-        changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in names)
+    changed = [name for name in names if name not in (*may_differ, *longer)]
+    if changed:
+        changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in changed)
         raise RunError(f"{config_file.parent} holds a run of another configuration; choose another folder\n{changes}")
-
-
-def write_line(file: TextIO, line: Mapping[str, Any]) -> None:
-    """Appends one JSON line; NaN becomes null."""
-    file.write(json.dumps(plain(line), allow_nan=False) + "\n")
+    return "tune" in names
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The JSON lines of a file, without a last one that was not written to its end."""
+    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON under a temporary name, then renames it; NaN becomes null."""
     text = json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(text))
-
-
-def write_weights(path: Path, params: Mapping[str, Any]) -> None:
-    """Writes a network's parameters as an npz file whose names are paths such as `conv_0/linear/kernel`."""
-    write_arrays(path, {"/".join(name): array for name, array in flatten_dict(params).items()})
-
-
-def read_weights(path: Path) -> dict[str, Any]:
-    """The parameters that `write_weights` wrote."""
-    return unflatten_dict({tuple(name.split("/")): array for name, array in read_arrays(path).items()})
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from jattn.batching import Bucket, Split, put
 from jattn.chebyshev import chebyshev_terms
 from jattn.model import Network
 from jattn.packing import pack, plan, shuffled_batches, size_classes
-from jattn.parallel import PARTS, SEEDS, over_batches, over_devices, parts_of, sum_parts
+from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of, sum_parts
 from jattn.proximity import Proximity
 from jattn.topology import edges
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
@@ -41,6 +41,18 @@ class Epoch(NamedTuple):
     predictions: Predictions
 
 
+class Training(NamedTuple):
+    """Training that is ready to start, or to be gone on with.
+
+    Attributes:
+      state: before the first epoch, every array with a leading axis of seeds.
+      run: (state, epochs that it has been trained for) -> the epochs after that, one by one.
+    """
+
+    state: State
+    run: Callable[[State, int], Iterator[Epoch]]
+
+
 def train_seeds(
     network: Network,
     config: TrainConfig,
@@ -51,14 +63,31 @@ def train_seeds(
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
     members: Sequence[Int[np.ndarray, "_"]] | None = None,
 ) -> Iterator[Epoch]:
-    """Trains one network a seed, all in one program; yields after every epoch.
+    """Trains one network a seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`."""
+    training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, members)
+    yield from training.run(training.state, 0)
+
+
+def prepare_seeds(
+    network: Network,
+    config: TrainConfig,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    epochs: int,
+    batch_size: int = 32,
+    attention: Float[np.ndarray, "seeds nodes"] | None = None,
+    members: Sequence[Int[np.ndarray, "_"]] | None = None,
+) -> Training:
+    """Makes ready to train one network a seed, all in one program.
+
+    Training that goes on from the state after some epoch ends as if it had not stopped there, to the last bit.
 
     Args:
       network: the architecture.
       config: how to train it.
       graphs: the host-side training split, without padding.
       seeds: each determines its network's initial weights, dropout and order of graphs, whatever other seeds there are.
-      epochs: how many.
+      epochs: how many, in all.
       batch_size: graphs a step; the last step of an epoch takes what is left.
       attention: target attention of each seed; that of `graphs` for all where not given.
       members: for each seed the graphs that it trains on; all where not given. So seeds of different training sets, or
@@ -78,14 +107,14 @@ def train_seeds(
             f"label: {label.min()} to {label.max()}, but the network has classes 0 to {network.outputs - 1}"
         )
     n_node = np.asarray(graphs.n_node)
-    orders = _orders(seeds, epochs, n_node, batch_size, members)
-    batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
-    split = _with_first_terms(split, network)
-    train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
     if np.shape(attention) != (len(seeds), n_node.sum()):
         raise ValueError(f"attention: expected shape {(len(seeds), int(n_node.sum()))}, got {np.shape(attention)}")
+    orders = _orders(seeds, epochs, n_node, batch_size, members)
+    batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    split = everywhere(_with_first_terms(split, network))
+    train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
     own = jnp.asarray(attention), jnp.asarray(_places(members, len(seeds), len(n_node)))
 
     def epoch(
@@ -96,16 +125,22 @@ def train_seeds(
         state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
         return state, (loss, sum_parts(predictions))
 
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-    state = over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split)
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
     run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=run_one_by_one(network, graphs, bucket.nodes))
-    ahead = run_epoch(state, split, own, batches[:, 0])
-    for number in range(1, epochs + 1):
-        state, (loss, predictions) = ahead
-        if number < epochs:  # the device trains on while the caller looks at this epoch, whose state it must not reuse
-            ahead = run_epoch(state, split, own, batches[:, number])
-        yield Epoch(number, state, loss, predictions)
+
+    def run(state: State, done: int) -> Iterator[Epoch]:
+        ahead = None
+        for number in range(done + 1, epochs + 1):
+            state, (loss, predictions) = ahead or run_epoch(state, split, own, batches[:, number - 1])
+            # The device trains on while the caller looks at this epoch, whose state it must not reuse. Not so where
+            # there are several processes: to fetch an array is a program that they share, too, and on CPUs two of those
+            # at once can wait for each other.
+            if number < epochs and jax.process_count() == 1:
+                ahead = run_epoch(state, split, own, batches[:, number])
+            yield Epoch(number, state, loss, predictions)
+
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
 
 
 def _with_first_terms(split: Split, network: Network) -> Split:
@@ -179,11 +214,11 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     Raises:
       ValueError: there are no graphs.
     """
-    split, seeds = put(graphs), len(jax.tree.leaves(params)[0])
+    split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
     parts = []
     for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs)):
         predict = _compiled_predict(network, bucket, seeds, run_one_by_one(network, graphs, bucket.nodes))
-        parts.append(jax.device_get(predict(params, split, batches)))
+        parts.append(fetch(predict(params, split, batches)))
     return jax.tree.map(_join, *parts)
 
 

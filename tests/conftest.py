@@ -1,6 +1,15 @@
 """What all tests share: signatures are checked as functions run, two devices, the folder of large reference files."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
+
+# Compiled programs are kept for the runs that tests start, for as long as tests run, and not in the user's own cache.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # workers get it from the process that starts them
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="jattn-tests-")
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 import jax
 import pytest

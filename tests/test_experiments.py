@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from experiments import colors, protocol
-from jattn.runs import read_lines, read_weights
+from jattn.runs import read_lines
+from jattn.weights import load_network
 
 TINY = ["--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
 
@@ -32,7 +33,7 @@ def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
     ]  # fmt: skip
     assert all(len(line["loss"]["values"]) == 2 for line in lines)
     assert "attention_auc" in lines[-1]
-    assert read_weights(tmp_path / "run/weights.npz")["pool_1"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
+    assert load_network(tmp_path / "run/weights.npz")[1]["pool_1"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
     for picture in ("training.png", "accuracy.png", "graphs.png"):
         assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
 
@@ -167,7 +168,8 @@ def test_an_interrupted_run_says_so_in_a_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         run(["supervised"], tmp_path / "run")
     assert stop.value.code == 130
-    assert capsys.readouterr().err.endswith("stopped\n")
+    stopped = f"stopped; with --out {tmp_path / 'run'} the same command goes on\n"
+    assert capsys.readouterr().err.endswith(stopped)
 
 
 def test_help_lists_presets_and_settings(capsys):

@@ -1,7 +1,6 @@
 """The MNIST-75sp experiment as a person runs it, on a few digits."""
 
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,8 @@ from digits import expect, write_strokes
 
 from experiments import stages
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
-from jattn.runs import read_arrays, read_lines, read_weights
+from jattn.runs import Lines, Run, read_arrays, read_lines
+from jattn.weights import load_network
 
 TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--twin-epochs", "1", "--seeds", "2"]
 
@@ -36,7 +36,7 @@ def test_the_default_is_supervised(data_dir, tmp_path, capsys):
     for picture in ("training.png", "accuracy.png", "graphs.png"):
         assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().out.splitlines()[0].split() == ["%", "Orig", "Noisy", "NoisyC", "AUC"]
-    weights = read_weights(tmp_path / "run/weights.npz")
+    weights = load_network(tmp_path / "run/weights.npz")[1]
     assert weights["pool_2"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
     assert weights["output"]["kernel"].shape == (2, 8, 10)
 
@@ -51,6 +51,7 @@ def test_labels_of_the_same_twin_are_not_computed_again(data_dir, tmp_path, monk
     def never(*arguments):
         raise AssertionError("labels were computed again")
 
+    (tmp_path / "run/results.json").unlink()  # as if it had been stopped before its end
     with monkeypatch.context() as patched:
         patched.setattr(stages, "leave_one_out_seeds", never)
         again = run(["weak"], data_dir, tmp_path / "run")
@@ -59,10 +60,11 @@ def test_labels_of_the_same_twin_are_not_computed_again(data_dir, tmp_path, monk
     # another twin, or the same for other graphs, has labels of its own
     settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
     graphs = replace(settings, data_dir=data_dir).data().splits["train"]
-    twin, params = settings.twin(10), read_weights(tmp_path / "run/weights.npz")
+    twin, params = settings.twin(10), load_network(tmp_path / "run/weights.npz")[1]
     params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
-    of_graphs = stages.Stages(graphs, "classification", sys.stdout, [0, 1], 32)
-    fresh = of_graphs.labels(tmp_path / "run/labels.npz", twin, params)
+    run_there = Run(tmp_path, Lines(None), finished=False)
+    of_graphs = stages.Stages(run_there, settings, graphs, "classification", [0, 1])
+    fresh = of_graphs.labels("labels", tmp_path / "run/labels.npz", twin, params)
     assert not np.array_equal(fresh, labels)
     np.testing.assert_array_equal(read_arrays(tmp_path / "run/labels.npz")["target"], fresh)
 

@@ -1,4 +1,4 @@
-"""A run's folder: nothing half-written, nothing mixed up, NaN as null."""
+"""A run's folder: nothing half-written, nothing mixed up, one process at a time, NaN as null."""
 
 import json
 from dataclasses import dataclass
@@ -7,16 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jattn.runs import (
-    RunError,
-    open_run,
-    read_lines,
-    read_weights,
-    write_atomically,
-    write_json,
-    write_line,
-    write_weights,
-)
+from jattn.runs import Lines, RunError, open_run, read_lines, write_atomically, write_json
 
 
 @dataclass(frozen=True)
@@ -27,9 +18,15 @@ class Config:
     decay: tuple[int, ...] = (1, 2)
 
 
+def open_and_close(folder, config):
+    with open_run(folder, config) as run:
+        return run
+
+
 def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
-    with open_run(tmp_path / "a" / "run", Config()) as lines:
-        write_line(lines, {"epoch": 1, "loss": float("nan"), "auc": np.float32(0.5), "values": np.arange(2)})
+    with open_run(tmp_path / "a" / "run", Config()) as run:
+        run.lines.write({"epoch": 1, "loss": float("nan"), "auc": np.float32(0.5), "values": np.arange(2)})
+    assert not run.finished
     assert json.loads((tmp_path / "a/run/config.json").read_text()) == {
         "epochs": 3,
         "out": None,
@@ -39,47 +36,74 @@ def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
     assert read_lines(tmp_path / "a/run/metrics.jsonl") == [{"epoch": 1, "loss": None, "auc": 0.5, "values": [0, 1]}]
 
 
-def test_the_same_configuration_may_run_again_in_its_folder(tmp_path):
-    open_run(tmp_path, Config()).close()
-    with open_run(tmp_path, Config()):
-        assert read_lines(tmp_path / "metrics.jsonl") == []
+def test_a_run_goes_on_in_its_folder_with_the_lines_that_are_there(tmp_path):
+    with open_run(tmp_path, Config()) as run:
+        run.lines.write({"stage": "twin", "epoch": 1})
+    with open_run(tmp_path, Config(out=tmp_path)) as run:
+        assert not run.finished
+        assert read_lines(tmp_path / "metrics.jsonl") == [{"stage": "twin", "epoch": 1}]
 
 
-def test_a_study_may_be_made_longer_in_its_folder(tmp_path):
-    open_run(tmp_path, Config(tune=10)).close()
-    open_run(tmp_path, Config(tune=20)).close()
+def test_a_run_with_results_is_finished(tmp_path):
+    open_and_close(tmp_path, Config())
+    write_json(tmp_path / "results.json", {})
+    assert open_and_close(tmp_path, Config()).finished
+
+
+def test_a_study_may_be_made_longer_in_its_folder_and_is_not_finished_then(tmp_path):
+    open_and_close(tmp_path, Config(tune=10))
+    write_json(tmp_path / "results.json", {})
+    assert not open_and_close(tmp_path, Config(tune=20)).finished
 
 
 def test_a_run_without_a_study_does_not_replace_one_with_it(tmp_path):
-    open_run(tmp_path, Config(tune=10)).close()
+    open_and_close(tmp_path, Config(tune=10))
     with pytest.raises(RunError, match=r"tune: 10 there, 0 now$"):
-        open_run(tmp_path, Config(tune=0))
+        open_and_close(tmp_path, Config(tune=0))
 
 
 def test_another_configuration_in_a_folder_is_refused_with_the_difference(tmp_path):
-    open_run(tmp_path, Config()).close()
+    open_and_close(tmp_path, Config())
     with pytest.raises(RunError, match=r"another configuration.*\n  epochs: 3 there, 4 now$"):
-        open_run(tmp_path, Config(epochs=4))
+        open_and_close(tmp_path, Config(epochs=4))
+
+
+def test_only_one_may_run_in_a_folder_at_a_time(tmp_path):
+    with (
+        open_run(tmp_path, Config()),
+        pytest.raises(RunError, match="another process runs there; wait for it, or choose another folder"),
+    ):
+        open_and_close(tmp_path, Config())
+    open_and_close(tmp_path, Config())
 
 
 def test_a_configuration_that_is_not_json_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(RunError, match=r"config\.json: not JSON"):
-        open_run(tmp_path, Config())
+        open_and_close(tmp_path, Config())
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="file/run: can't write a run there"):
-        open_run(tmp_path / "file" / "run", Config())
+        open_and_close(tmp_path / "file" / "run", Config())
 
 
-def test_weights_come_back_as_they_were(tmp_path):
-    params = {"conv_0": {"linear": {"kernel": np.ones((2, 3), np.float32), "bias": np.zeros(3, np.float32)}}}
-    write_weights(tmp_path / "weights.npz", params)
-    again = read_weights(tmp_path / "weights.npz")
-    np.testing.assert_array_equal(again["conv_0"]["linear"]["kernel"], params["conv_0"]["linear"]["kernel"])
-    assert again.keys() == params.keys()
+@pytest.mark.parametrize(
+    ("stage", "epoch", "kept"),
+    [("twin", 0, 0), ("twin", 1, 1), ("twin", 2, 2), ("attention", 0, 2), ("attention", 1, 3), ("attention", 3, 4)],
+)
+def test_lines_are_forgotten_after_an_epoch_of_a_stage(stage, epoch, kept, tmp_path):
+    path, written = tmp_path / "metrics.jsonl", [("twin", 1), ("twin", 2), ("attention", 1), ("attention", 2)]
+    lines = Lines(path)
+    for of, number in written:
+        lines.write({"stage": of, "epoch": number})
+    with path.open("a") as file:
+        file.write('{"stage": "attention", "ep')  # cut short as it was written
+    lines.cut(stage, epoch)
+    lines.write({"stage": "new", "epoch": 1})
+    lines.close()
+    assert [(line["stage"], line["epoch"]) for line in read_lines(path)] == [*written[:kept], ("new", 1)]
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path):
@@ -94,13 +118,6 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
         write_atomically(path, fail)
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
-
-
-def test_a_run_removes_the_results_of_the_run_that_it_replaces(tmp_path):
-    open_run(tmp_path, Config()).close()
-    write_json(tmp_path / "results.json", {"a": 1})
-    open_run(tmp_path, Config(out=tmp_path)).close()
-    assert not (tmp_path / "results.json").exists()
 
 
 def test_processes_that_write_the_same_file_do_not_meet(tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.triangles import EXPERIMENT, PRESETS, SUPERVISED
-from jattn.runs import read_lines, read_weights
+from jattn.runs import read_lines
+from jattn.weights import load_network
 
 # Order 2 in place of 7 compiles in a third of the time.
 TINY = ["--order", "2", "--epochs", "1", "--twin-epochs", "1", "--train-graphs", "40", "--test-graphs", "10"]
@@ -30,7 +31,7 @@ def test_the_default_is_supervised_with_two_poolings_and_one_seed(tmp_path, caps
         np.testing.assert_allclose(mean, results["subsets"][subset]["accuracy"]["mean"])
     assert (tmp_path / "run/accuracy.png").read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().out.splitlines()[0].split() == ["%", "Orig", "Large", "AUC", "AUC", "2"]
-    weights = read_weights(tmp_path / "run/weights.npz")
+    weights = load_network(tmp_path / "run/weights.npz")[1]
     assert weights["pool_1"]["scorer"].keys() == {f"ChebyGINConv_{i}" for i in range(3)}
 
 

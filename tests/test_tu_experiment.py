@@ -9,7 +9,8 @@ from tu_files import random_files, write
 
 from experiments import tu
 from jattn.datasets import size_split_ids
-from jattn.runs import read_arrays, read_lines, read_weights
+from jattn.runs import read_arrays, read_lines
+from jattn.weights import load_network
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)  # 24 small ones
 TINY = ["--filters", "4", "4", "--pool-before", "1", "--epochs", "2", "--twin-epochs", "2", "--decay", "2"]
@@ -46,7 +47,7 @@ def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     assert all(len(line["accuracy"]["values"]) == 4 and "attention_auc" not in line for line in lines)
     own = 16 / 100 * np.array([line["accuracy"]["values"] for line in lines])  # of the graphs of each draw, how many
     np.testing.assert_allclose(own, np.round(own))
-    assert read_weights(tmp_path / "run/weights.npz")["output"]["kernel"].shape == (4, 4, 2)
+    assert load_network(tmp_path / "run/weights.npz")[1]["output"]["kernel"].shape == (4, 4, 2)
     assert read_arrays(tmp_path / "run/labels.npz")["target"].shape[0] == 4
     for picture in ("training.png", "accuracy.png", "graphs.png"):
         assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
@@ -65,7 +66,7 @@ def test_a_draw_is_the_same_among_others_and_alone(toy, tmp_path):
     for figure in ("accuracy", "balanced_accuracy", "majority_accuracy"):
         a, b = (results["subsets"]["test"][figure]["values"] for results in (together, alone))
         assert a[2:] == b
-    a, b = (read_weights(tmp_path / name / "weights.npz") for name in ("together", "alone"))
+    a, b = (load_network(tmp_path / name / "weights.npz")[1] for name in ("together", "alone"))
     np.testing.assert_allclose(a["output"]["kernel"][2:], b["output"]["kernel"], atol=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 from dataclasses import replace
 
 import jax
@@ -15,8 +14,9 @@ from experiments.stages import Stages
 from jattn.datasets import fold_ids
 from jattn.graphs import select
 from jattn.metrics import accuracy
-from jattn.runs import read_weights
+from jattn.runs import Lines, Run
 from jattn.seeds import predict_seeds, train_seeds
+from jattn.weights import load_network
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)
 SMALL = ["--largest", "6", "--train-graphs", "16", "--order", "1", "--filters", "4", "4", "--pool-before", "1"]
@@ -60,7 +60,7 @@ def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path
     assert float(row["score"]) == pytest.approx(tuned["score"], rel=1e-5, abs=1e-5)
     for picture in ("study.png", "graphs.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
-    scorer = read_weights(out / "weights.npz")["pool_1"]["scorer"]
+    scorer = load_network(out / "weights.npz")[1]["pool_1"]["scorer"]
     assert ("projection" in scorer) == (tuned["settings"]["scorer"] == "linear")
 
 
@@ -70,14 +70,18 @@ def settings(toy):
     return replace(made, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
 
 
+def stages_of(folder, settings, graphs):
+    return Stages(Run(folder, Lines(None), finished=False), settings, graphs, "classification", [0])
+
+
 @pytest.fixture
 def choose(settings, monkeypatch):
     """A function that runs a study whose trials give these accuracies, an exception being raised, and no others."""
     graphs = settings.data().splits["train"]
-    stages = Stages(graphs, "classification", sys.stdout, [0], 4)
 
     def of(given, folder, **changes):
         tried, folder = [], folder.mkdir(exist_ok=True) or folder
+        stages = stages_of(folder, settings, graphs)
 
         def cross_validate(settings, *arguments):
             tried.append(settings)
@@ -88,7 +92,7 @@ def choose(settings, monkeypatch):
 
         monkeypatch.setattr(tuning, "cross_validate", cross_validate)
         try:
-            return *tuning.choose(replace(settings, **changes), stages, 2, folder), tried
+            return *tuning.choose(replace(settings, **changes), stages, 2), tried
         except KeyboardInterrupt:
             return tried
 
@@ -158,8 +162,8 @@ def test_weak_supervision_has_labels_of_each_folds_twin(choose, settings, tmp_pa
     monkeypatch.setattr(Stages, "train", lambda stages, name, *arguments: trained.append((name, stages.members)))
     monkeypatch.setattr(Stages, "labels", lambda stages, *arguments: labels)
     graphs = settings.data().splits["train"]
-    stages = Stages(graphs, "classification", sys.stdout, [0], 4)
-    folds = tuning.make_folds(replace(settings, attention="weak"), graphs, stages, 2, tmp_path)
+    stages = stages_of(tmp_path, settings, graphs)
+    folds = tuning.make_folds(replace(settings, attention="weak"), graphs, stages, 2)
     assert folds.labels is labels
     assert trained == [("twins of folds", folds.train)]
     for train, validation in zip(folds.train, folds.validation, strict=True):
@@ -172,8 +176,8 @@ def test_weak_supervision_has_labels_of_each_folds_twin(choose, settings, tmp_pa
 
 def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
     graphs = settings.data().splits["train"]
-    stages = Stages(graphs, "classification", sys.stdout, [0], 4)
-    folds = tuning.make_folds(settings, graphs, stages, 2, tmp_path)
+    stages = stages_of(tmp_path, settings, graphs)
+    folds = tuning.make_folds(settings, graphs, stages, 2)
     together = tuning.cross_validate(settings, folds, "classification", 2)
     alone = []
     for train, validation in fold_ids(17, 2, seed=0):

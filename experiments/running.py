@@ -1,0 +1,103 @@
+"""How and where a run runs: its folder, devices and processes, what is shown. None of it changes what is trained."""
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import jax
+
+from jattn.datasets.download import cache_folder
+
+AUTO = "auto"  # for a coordinator that a batch system names
+
+
+@dataclass(frozen=True)
+class Running:
+    """Settings in which a command that goes on with a run may differ from the one that started it."""
+
+    out: Path | None = None
+    """Folder of the run; a new one under runs/ where not given. Where it holds an unfinished run of the same settings,
+    that goes on from its last checkpoint."""
+    devices: int | Literal["all"] = "all"
+    """Devices to use: GPUs or TPU cores, or else CPU cores."""
+    checkpoint_every: int = 10
+    """Epochs between checkpoints. One is also saved when the program is asked to end (SIGTERM)."""
+    tensorboard: bool = False
+    """Write the metrics also as TensorBoard's event files, into the run's folder. Needs the extra "tensorboard"."""
+    quiet: bool = False
+    """Show nothing but errors and the table at the end."""
+    coordinator: str | None = None
+    """Where several processes, each with its own devices, run as one: the first one's address as HOST:PORT, the same
+    for all; or "auto" in a SLURM job and on a TPU pod."""
+    processes: int | None = None
+    """How many processes there are, where --coordinator is an address."""
+    process: int | None = None
+    """Which of them this is, counted from 0; the first one alone writes files."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("devices", 1), ("checkpoint_every", 1), ("processes", 1), ("process", 0)):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < least:
+                raise ValueError(f"{name}: {value} is not allowed, expected at least {least}")
+        addressed = self.coordinator not in (None, AUTO)
+        for name in ("processes", "process"):
+            if (getattr(self, name) is not None) != addressed:
+                raise ValueError(f"{name}: give it together with --coordinator HOST:PORT, and not without")
+        if self.processes is not None and self.process is not None and self.process >= self.processes:
+            raise ValueError(f"process: {self.process} is not allowed, expected 0 to {self.processes - 1}")
+        if self.coordinator is not None and self.devices != "all":
+            raise ValueError("devices: several processes use all that each of them has; leave it out")
+
+
+MAY_DIFFER = tuple(field.name for field in fields(Running))
+
+
+def configure_jax(running: Running = Running()) -> None:
+    """Starts jax with the devices and processes asked for, and lets it keep compiled programs for later runs.
+
+    Where there is no GPU or TPU, every CPU core is a device, so that seeds run side by side. Compiled programs are kept
+    where JAX_COMPILATION_CACHE_DIR says, or else in the user's cache folder. Call it before jax is used.
+
+    Exits with a message where there are not so many devices, or where the processes don't find each other.
+    """
+    cores = int(os.environ.get("JAX_NUM_CPU_DEVICES", 0)) or _cores()
+    with suppress(RuntimeError):  # jax has started already, as in a notebook: its devices are what they are
+        jax.config.update("jax_num_cpu_devices", cores if running.devices == "all" else min(running.devices, cores))
+        if running.devices != "all":
+            for kind in ("cuda", "rocm"):
+                jax.config.update(f"jax_{kind}_visible_devices", ",".join(map(str, range(running.devices))))
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    if running.coordinator is not None:
+        _join(running)
+    found = jax.devices()
+    if running.devices not in ("all", len(found)):
+        are = f"{len(found)} of kind {found[0].platform}" if len(found) != 1 else f"one, of kind {found[0].platform}"
+        fail(f"devices: {running.devices} are asked for, but there is {are}; say --devices all, or a number up to that")
+
+
+def _join(running: Running) -> None:
+    """Makes this process one of several that run as one."""
+    try:
+        jax.distributed.initialize(
+            None if running.coordinator == AUTO else running.coordinator,
+            running.processes,
+            running.process,
+            heartbeat_timeout_seconds=60,
+        )
+    except (RuntimeError, ValueError) as error:
+        fail(f"coordinator: the processes did not come together at {running.coordinator}: {str(error).splitlines()[0]}")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def fail(message: str) -> NoReturn:
+    """Ends the program with a message and status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,75 @@
+"""A network and its weights in one file: named arrays and, as JSON, what the network is.
+
+network, params = load_network("runs/mine/weights.npz")
+said = predict_seeds(network, params, graphs)
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from jattn.attention import Scorer
+from jattn.model import Network
+from jattn.pooling import AttentionPooling, Threshold, TopK
+from jattn.runs import read_arrays, write_arrays
+from jattn.training import Params
+
+NETWORK = "network"  # the entry of the file that has the JSON
+RULES: dict[str, Any] = {"threshold": Threshold, "topk": TopK}
+
+
+def save_network(path: str | Path, network: Network, params: Params) -> None:
+    """Writes a network to an npz file, without pickles, never half-written.
+
+    Args:
+      path: the file.
+      network: the architecture.
+      params: its parameters, with or without a leading axis of seeds; the file names them by their path in the network,
+        such as `conv_0/linear/kernel`.
+    """
+    arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
+    write_arrays(Path(path), {NETWORK: json.dumps(describe(network)), **arrays})
+
+
+def load_network(path: str | Path) -> tuple[Network, Params]:
+    """The network and the parameters that `save_network` wrote, as numpy arrays.
+
+    Raises:
+      ValueError: the file is not one of those.
+      FileNotFoundError: there is none.
+    """
+    try:
+        arrays = read_arrays(Path(path))
+        network = network_from(json.loads(str(arrays.pop(NETWORK))))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # numpy, zipfile and json each have their own for a file that is not theirs
+        raise ValueError(f"{path}: not a network that save_network wrote ({type(error).__name__}: {error})") from error
+    return network, unflatten_dict({tuple(name.split("/")): array for name, array in arrays.items()})
+
+
+def describe(network: Network) -> dict[str, Any]:
+    """A network's settings as what JSON knows."""
+    settings = {field.name: getattr(network, field.name) for field in fields(network)}
+    poolings = [None if pooling is None else _describe_pooling(pooling) for pooling in network.poolings]
+    return {name: value for name, value in settings.items() if name not in ("parent", "name")} | {"poolings": poolings}
+
+
+def network_from(described: Mapping[str, Any]) -> Network:
+    """The network that `describe` described."""
+    poolings = [None if pooling is None else _pooling_from(**pooling) for pooling in described["poolings"]]
+    return Network(**{**described, "poolings": tuple(poolings)})
+
+
+def _describe_pooling(pooling: AttentionPooling) -> dict[str, Any]:
+    kind = next(name for name, rule in RULES.items() if isinstance(pooling.rule, rule))
+    return {"rule": {kind: asdict(pooling.rule)}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}
+
+
+def _pooling_from(rule: Mapping[str, Any], scorer: Mapping[str, Any], reads: Any) -> AttentionPooling:
+    ((kind, settings),) = rule.items()
+    return AttentionPooling(RULES[kind](**settings), Scorer(**scorer), reads)

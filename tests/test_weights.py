@@ -1,0 +1,45 @@
+"""A network in one file: it comes back as it was, and a file that is none says so."""
+
+import jax
+import numpy as np
+import pytest
+from programs import NETWORKS, USUAL, pad, params_of
+
+from jattn.weights import describe, load_network, network_from, save_network
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_comes_back_as_it_was(name, tmp_path):
+    network, params = NETWORKS[name], jax.device_get(params_of(name))
+    save_network(tmp_path / "weights.npz", network, params)
+    again, weights = load_network(tmp_path / "weights.npz")
+    assert again == network
+    jax.tree.map(np.testing.assert_array_equal, weights, params)
+    graph = pad([USUAL])
+    for a, b in zip(
+        jax.tree.leaves(again.apply({"params": jax.tree.map(jax.numpy.asarray, weights)}, graph)),
+        jax.tree.leaves(network.apply({"params": params_of(name)}, graph)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_description_holds_every_setting():
+    network = NETWORKS["chebygin"].clone(dropout=0.25, compact=True)
+    assert network_from(describe(network)) == network
+
+
+@pytest.mark.parametrize("content", [b"", b"neither zip nor npz", None])
+def test_a_file_that_holds_no_network_is_named(content, tmp_path):
+    path = tmp_path / "other.npz"
+    if content is None:
+        np.savez(path, a=np.ones(3))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"other\.npz: not a network that save_network wrote"):
+        load_network(path)
+
+
+def test_a_missing_file_is_not_called_a_wrong_one(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_network(tmp_path / "nowhere.npz")
