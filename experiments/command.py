@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from experiments import protocol
-from experiments.running import MAY_DIFFER, configure_jax, fail
+from experiments.running import MAY_DIFFER, configure_jax, fail, leave_others
 from experiments.settings import Settings, parse
 from experiments.termination import ends_at_once
 from jattn.losses import Task
@@ -104,8 +104,7 @@ class Experiment:
         except jax.errors.JaxRuntimeError as error:
             if jax.process_count() == 1:
                 raise
-            reason = str(error).splitlines()[0]
-            fail(f"another process was lost ({reason}); start all of them again, and the run goes on")
+            leave_others(str(error).splitlines()[0])
         if results is not None:
             print(protocol.table(results, self.paper_figures(preset, settings), self.details))
             print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")

@@ -76,8 +76,10 @@ def configure_jax(running: Running = Running()) -> None:
         _join(running)
     found = jax.devices()
     if running.devices not in ("all", len(found)):
-        are = f"{len(found)} of kind {found[0].platform}" if len(found) != 1 else f"one, of kind {found[0].platform}"
-        fail(f"devices: {running.devices} are asked for, but there is {are}; say --devices all, or a number up to that")
+        has = f"{len(found)} ({found[0].platform})"
+        fail(
+            f"devices: {running.devices} asked for, but this machine has {has}; say --devices all, or up to that number"
+        )
 
 
 def _join(running: Running) -> None:
@@ -91,6 +93,14 @@ def _join(running: Running) -> None:
         )
     except (RuntimeError, ValueError) as error:
         fail(f"coordinator: the processes did not come together at {running.coordinator}: {str(error).splitlines()[0]}")
+
+
+def leave_others(reason: str) -> NoReturn:
+    """Ends this process, one of several of which another was lost, without waiting for the others; status 75."""
+    print(
+        f"error: another process was lost ({reason}); start all again, and the run goes on", file=sys.stderr, flush=True
+    )
+    os._exit(os.EX_TEMPFAIL)  # what jax does at the end of a program would wait for the lost one, then abort
 
 
 def _cores() -> int:

@@ -57,6 +57,7 @@ def leave_one_out_seeds(
       ValueError: there are no graphs.
     """
     split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
+    params = fetch(params)  # from whichever devices they are on
     whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)
     without = np.zeros((seeds, int(np.sum(graphs.n_node)), network.outputs), np.float32)
     by_ball = np.zeros(len(graphs.n_node), bool)

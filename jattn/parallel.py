@@ -92,9 +92,13 @@ def is_first() -> bool:
 
 def fetch(tree: Tree) -> Tree:
     """Arrays as numpy ones, whole in every process, which all have to call this."""
-    if jax.process_count() == 1:
-        return jax.device_get(tree)
-    return jax.tree.map(lambda x: multihost_utils.process_allgather(x, tiled=True), tree)
+
+    def whole(x: Any) -> Any:
+        if isinstance(x, jax.Array) and not x.is_fully_addressable:
+            return multihost_utils.process_allgather(x, tiled=True)
+        return x
+
+    return jax.device_get(jax.tree.map(whole, tree))
 
 
 def share(tree: Tree) -> Tree:

@@ -215,7 +215,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
       ValueError: there are no graphs.
     """
     split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
-    parts = []
+    params, parts = fetch(params), []  # from whichever devices they are on
     for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs)):
         predict = _compiled_predict(network, bucket, seeds, run_one_by_one(network, graphs, bucket.nodes))
         parts.append(fetch(predict(params, split, batches)))

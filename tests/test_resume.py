@@ -1,6 +1,7 @@
 """Runs that are killed, asked to end, or started twice: they end with the bits of a run that was left alone."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,10 +19,13 @@ TINY = ["--seeds", "2", "--epochs", "12", "--twin-epochs", "8", "--train-graphs"
 TIMES = ("seconds", "graphs_per_second", "compile_seconds", "host_memory_mib")  # what may differ
 
 
-def start(out, *arguments):
+def start(out, *arguments, devices=2):
     """Starts a weakly supervised run that saves after every epoch, as a process of its own."""
     command = [sys.executable, "-m", "experiments.colors", *TINY, "--checkpoint-every", "1", "--out", str(out)]
-    return subprocess.Popen([*command, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices)}
+    return subprocess.Popen(
+        [*command, *arguments], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.fixture(scope="module")
