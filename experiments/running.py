@@ -92,6 +92,8 @@ def _join(running: Running) -> None:
             heartbeat_timeout_seconds=60,
         )
     except (RuntimeError, ValueError) as error:
+        if running.coordinator == AUTO:
+            fail(f"coordinator: no batch system says where the processes meet; give HOST:PORT, --processes, --process ({error})")
         fail(f"coordinator: the processes did not come together at {running.coordinator}: {str(error).splitlines()[0]}")
 
 

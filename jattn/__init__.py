@@ -3,7 +3,7 @@
 Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `select`, `pad`. Batches: `put`, `pack`,
 `gather`, `plan`. Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training:
 `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
-`attention_auc`.
+`attention_auc`. Files: `save_network`, `load_network`.
 """
 
 from jattn.attention import Scorer, normalize_target
@@ -18,9 +18,10 @@ from jattn.model import Network, Output
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
 from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
 from jattn.proximity import Proximity, list_edges
-from jattn.seeds import predict_seeds, train_seeds
+from jattn.seeds import predict_seeds, prepare_seeds, train_seeds
 from jattn.topology import Blocks, Edges, Topology, blocks, edges
 from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
+from jattn.weights import load_network, save_network
 
 __all__ = [
     "AttentionPooling",
@@ -59,6 +60,7 @@ __all__ = [
     "leave_one_out",
     "leave_one_out_seeds",
     "list_edges",
+    "load_network",
     "make_predict",
     "make_train",
     "normalize_target",
@@ -66,7 +68,9 @@ __all__ = [
     "pad",
     "plan",
     "predict_seeds",
+    "prepare_seeds",
     "put",
+    "save_network",
     "scatter",
     "select",
     "shuffled_batches",

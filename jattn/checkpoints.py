@@ -1,6 +1,8 @@
 """Checkpoints of one stage of training: saved in the background, the last ones and the best kept, none half-written."""
 
+import errno
 import logging
+import os
 import shutil
 import warnings
 from collections.abc import Callable
@@ -49,7 +51,7 @@ class Checkpoints:
           folder: made where it does not exist. What an interrupted save left there is removed.
           of: what is trained, such as a hash. Checkpoints of something else are removed when it comes to reading them.
         """
-        logging.getLogger("absl").setLevel(logging.ERROR)  # orbax tells of every step that it takes
+        logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax tells its steps; what goes wrong it raises, too
         self.folder, self.of = folder.absolute(), of
         self._manager = self._open() if is_first() else None
 
@@ -155,7 +157,7 @@ class Checkpoints:
                     found = manager.restore(epoch, args=ocp.args.Composite(**items))
                     return Saved(epoch, found[STATE], found[ABOUT]["seconds"])
             except Exception as error:  # a damaged file makes any kind
-                why = f"can't be read ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+                why = f"can't be read ({_reason(error)})"
             warnings.warn(f"{self.folder / str(epoch)}: {why}; it is removed", stacklevel=2)
             self._trying("removed", lambda: shutil.rmtree(self.folder / str(epoch)))
             manager.reload()
@@ -168,11 +170,17 @@ class Checkpoints:
         try:
             return do()
         except Exception as error:  # tensorstore, orbax and the system each have their own for a full disk
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RunError(
-                f"{self.folder}: checkpoints can't be {what} ({reason}); those before are kept, and the same command "
-                "goes on from them"
+                f"{self.folder}: checkpoints can't be {what} ({_reason(error)}); those before are kept, and the same "
+                "command goes on from them"
             ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What an error says: the system's own words where they are among many of others."""
+    text = str(error)
+    systems = map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG))
+    return next((words for words in systems if words in text), (text.splitlines() or [type(error).__name__])[0])
 
 
 def _without_key(state: State) -> Any:
