@@ -5,7 +5,7 @@
     python -m experiments.mnist75sp --train-images 5000 --epochs 5   a quick look
 
 MNIST is downloaded where no --data-dir is given. Its superpixels, cut once in a minute, are kept in the user's cache
-folder. The first takes 7 minutes on 2 CPU cores then, compilation included, and reaches 95 / 91 / 70 % on
+folder. The first takes 5 minutes on 2 CPU cores then, compilation included, and reaches 96 / 91 / 72 % on
 Orig / Noisy / NoisyC with an attention AUC of 99.9 %; the paper's seeds differ by 16 % on NoisyC.
 
 Knyazev et al. 2019, Tables 1 and 3.

@@ -1,4 +1,8 @@
-"""What all tests share: signatures are checked as functions run, two devices, the folder of large reference files."""
+"""What all tests share: signatures are checked as functions run, two devices, the folder of large reference files.
+
+Programs are compiled quickly, since a small one that runs a few times costs more to optimise than to run: half the time
+of all tests. Those of the README's example are compiled as users' are.
+"""
 
 import atexit
 import os
@@ -6,6 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKLY}"
 # Compiled programs are kept for the runs that tests start, for as long as tests run, and not in the user's own cache.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # workers get it from the process that starts them
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="jattn-tests-")

@@ -3,14 +3,12 @@
 python tests/on_devices.py FILE     writes what came out to an npz file
 """
 
-import functools
 import sys
 
 import jax
 import jraph
 import numpy as np
 
-from jattn import parallel
 from jattn import seeds as seeds_of_jattn
 from jattn.attention import Scorer
 from jattn.graphs import from_dense
@@ -41,9 +39,6 @@ def make_graphs(count, seed):
 def main(file):
     train, test, everything = make_graphs(23, seed=0), make_graphs(EVALUATED, seed=1), jax.devices()
     results = {}
-    quick = functools.partial(parallel.over_devices, optimize=False)
-    for module in (parallel, seeds_of_jattn):  # tiny programs cost more to optimise than to run
-        module.over_devices = quick
     for devices in COUNTS:
         jax.devices = lambda devices=devices: everything[:devices]
         seeds_of_jattn._compiled_predict.cache_clear()

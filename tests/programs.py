@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import LARGEST, USUAL, node_count, pad, split_nodes
 from hypothesis import settings
 
@@ -77,7 +76,7 @@ def total_loss(params, network, graph, topology):
 def program(name, storage):
     """(graph, rows to keep) -> (loss, output), gradient; compiled once a bucket."""
 
-    @jit
+    @jax.jit
     def run(params, graph, kept):
         topology = STORAGES[storage](graph).keep(kept)
         return jax.value_and_grad(total_loss, has_aux=True)(params, NETWORKS[name], graph, topology)
@@ -105,7 +104,7 @@ def gather_small(split, ids, storage):
 def packed_program(name, storage):
     """(graph list, nodes to keep) -> as `program`, in the order of the list, but computed in several blocks of rows."""
 
-    @jit
+    @jax.jit
     def run(params, split, ids, kept):
         batch = gather_small(split, ids, storage)
         topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import (
     BUCKET,
     NO_TARGET,
@@ -33,7 +32,7 @@ ISOLATED_PAIR = make_graph(2, 0, 8)
 
 @functools.cache
 def softmax_of(storage):
-    return jit(lambda graph, scores, kept: STORAGES[storage](graph).keep(kept).softmax(scores))
+    return jax.jit(lambda graph, scores, kept: STORAGES[storage](graph).keep(kept).softmax(scores))
 
 
 @each_storage

@@ -8,11 +8,10 @@ import jraph
 import networkx as nx
 import numpy as np
 import pytest
-from compilation import jit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn import balls, left_out, parallel
+from jattn import balls, left_out
 from jattn.attention import Scorer
 from jattn.balls import chunks_of, radii, whole_graph, without_each
 from jattn.batching import gather, pad, put
@@ -60,10 +59,7 @@ GRAPHS = [
 
 @pytest.fixture
 def small(monkeypatch):
-    """Sizes at which small graphs have several chunks of balls, and programs that compile soon."""
-    quick = functools.partial(parallel.over_devices, optimize=False)
-    for module in (parallel, left_out):
-        monkeypatch.setattr(module, "over_devices", quick)
+    """Sizes at which small graphs have several chunks of balls."""
     monkeypatch.setattr(balls, "ROWS", 96)
     monkeypatch.setattr(balls, "BALLS", 8)
     monkeypatch.setattr(left_out, "LARGE", 24)
@@ -102,13 +98,13 @@ def test_in_double_precision_they_agree_to_nine_digits(small):
     ids, bucket = pack(graph, np.zeros((1, 1), int), dense=False)
     bucket = bucket._replace(width=4, rest=0)
 
-    @jit
+    @jax.jit
     def by_balls(params, split):
         batch = gather(split, jnp.asarray(ids[0, 0]), bucket)
         prediction, whole = whole_graph(network, params, batch.graph, batch.topology)
         return prediction[0], jax.lax.map(functools.partial(without_each, network, params, whole), chunks)
 
-    @jit
+    @jax.jit
     def by_copies(params, padded):
         topology, row = edges(padded), jnp.arange(len(padded.nodes["attention"]))
         network_of = functools.partial(network.apply, {"params": params}, padded)

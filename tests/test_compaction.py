@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import graph_lists, make_graph, seeds
 from hypothesis import given
 from programs import assert_close, fast, gather_small, pack_small, random_mask, total_loss
@@ -41,7 +40,7 @@ def small_program(layout):
         of_rows = topology.degrees, topology.normalized()(x), topology.softmax(scores)
         return of_rows, (topology.sum(x), topology.max(x), topology.mean(x))
 
-    @jit
+    @jax.jit
     def run(split, ids, kept):
         batch = gather_small(split, ids, "blocks")
         topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
@@ -95,9 +94,9 @@ def with_target_on(count):
 @functools.cache
 def loss_and_gradient(compact, poolings, readout):
     plain, topology = network(False, poolings, readout), batch().topology
-    params = jit(lambda: plain.init(jax.random.key(3), batch().graph, topology)["params"])()
+    params = jax.jit(lambda: plain.init(jax.random.key(3), batch().graph, topology)["params"])()
     value = jax.value_and_grad(total_loss, has_aux=True)
-    return jit(lambda graph: value(params, network(compact, poolings, readout), graph, topology))
+    return jax.jit(lambda graph: value(params, network(compact, poolings, readout), graph, topology))
 
 
 def assert_same(count, poolings=1, readout="max"):

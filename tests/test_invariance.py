@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import (
     BUCKET,
     CORNER_CASES,
@@ -119,7 +118,7 @@ def derivatives_by_features_and_weights(storage):
         output = NETWORKS["chebynet"].apply({"params": params}, graph, STORAGES[storage](graph))
         return jnp.sum(jnp.sin(output.prediction)[:4])
 
-    return jit(jax.grad(run, argnums=(0, 1)))
+    return jax.jit(jax.grad(run, argnums=(0, 1)))
 
 
 @fast

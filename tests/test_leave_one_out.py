@@ -5,7 +5,6 @@ import functools
 import jax
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import CORNER_CASES, LARGEST, USUAL, graph_lists, node_count, pad, remove, split_nodes
 from hypothesis import example, given, settings
 from programs import NETWORKS, STORAGES, assert_close, each_storage, gather_small, pack_small, params_of, program
@@ -30,7 +29,7 @@ def predict_of(name, way):
 @functools.cache
 def leave_one_out_of(name, way, task, chunk):
     predict = predict_of(name, way)  # outside of jit, where weights are numbers
-    return jit(lambda graph: leave_one_out(predict, graph, LARGEST, task=task, chunk=chunk))
+    return jax.jit(lambda graph: leave_one_out(predict, graph, LARGEST, task=task, chunk=chunk))
 
 
 def leave_one_out_by_loop(name, graph_list, task):
@@ -74,7 +73,7 @@ def test_leave_one_out_equals_really_removing_each_node(name, way, task, graph_l
 def packed_leave_one_out_of(name, storage, task):
     network, params = NETWORKS[name], params_of(name)
 
-    @jit
+    @jax.jit
     def run(split, ids):
         batch = gather_small(split, ids, storage)
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import (
     NO_TARGET,
     USUAL,
@@ -39,7 +38,7 @@ from jattn.model import Network
 from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
 
 REST = Network((5, 4), order=3, readout="mean", outputs=3)
-dropped = jit(drop_nodes)
+dropped = jax.jit(drop_nodes)
 
 
 @each_storage
@@ -83,7 +82,7 @@ def pooled_at_the_input(rule, storage):
     network = REST.clone(poolings=(AttentionPooling(rule),))
     params = network.init(jax.random.key(2), pad([USUAL]))["params"]
 
-    @jit
+    @jax.jit
     def run(graph):
         output = network.apply({"params": params}, graph, STORAGES[storage](graph))
         return output.prediction, output.poolings[0]
@@ -93,7 +92,7 @@ def pooled_at_the_input(rule, storage):
 
 @functools.cache
 def without_pooling(storage):
-    return jit(lambda params, graph: REST.apply({"params": params}, graph, STORAGES[storage](graph)).prediction)
+    return jax.jit(lambda params, graph: REST.apply({"params": params}, graph, STORAGES[storage](graph)).prediction)
 
 
 @each_network

@@ -8,10 +8,9 @@ import jraph
 import numpy as np
 import optax
 import pytest
-from compilation import jit
 from graph_strategies import make_graph
 
-from jattn import left_out, parallel, seeds
+from jattn import left_out, seeds
 from jattn.attention import Scorer
 from jattn.batching import pad, put
 from jattn.graphs import select
@@ -41,8 +40,8 @@ def alone():
     order = shuffled_batches(0, 1, np.array(SIZES), 3)[0]
     batches, bucket = pack(GRAPHS, order)
     train = make_train(NETWORK, CONFIG, bucket, len(order))
-    state = jit(train.init)(jax.random.key(0), put(GRAPHS))
-    after, (loss, predictions) = jit(train.epoch)(state, put(GRAPHS), batches[:, 0])
+    state = jax.jit(train.init)(jax.random.key(0), put(GRAPHS))
+    after, (loss, predictions) = jax.jit(train.epoch)(state, put(GRAPHS), batches[:, 0])
     return order, state, (after.params, loss, predictions)
 
 
@@ -52,7 +51,7 @@ def test_devices_that_share_batches_unevenly_take_the_same_steps(parts):
     batches, bucket = pack(GRAPHS, order, parts)
     train = make_train(NETWORK, CONFIG, bucket, len(order), axis="parts")
 
-    @jit
+    @jax.jit
     @functools.partial(jax.vmap, in_axes=(None, None, 1), axis_name="parts")
     def epoch(state, split, batches):
         after, (loss, predictions) = train.epoch(state, split, batches)
@@ -73,7 +72,7 @@ def test_three_graphs_here_and_seven_there_give_the_gradient_of_the_mean_over_te
     rows = sum(SIZES)
     wide = bucket._replace(nodes=rows, block=rows, graphs=9, edges=bucket.edges + 8)
     shared = jax.vmap(make_train(NETWORK, CONFIG, wide, 1, axis="parts").epoch, (None, None, 0), axis_name="parts")
-    results = jit(on_one)(state, put(GRAPHS), whole[:, 0]), jit(shared)(state, put(GRAPHS), jnp.asarray(shares))
+    results = jax.jit(on_one)(state, put(GRAPHS), whole[:, 0]), jax.jit(shared)(state, put(GRAPHS), jnp.asarray(shares))
     # After one step Adam's first moment is half the gradient, decay included.
     expected, actual = ((optax.tree.get(after.optimizer, "mu"), loss) for after, (loss, _) in results)
     for part in range(2):
@@ -86,21 +85,14 @@ def test_one_seed_on_two_devices_trains_as_on_one():
     order = shuffled_batches(4, 3, np.array(SIZES), 3)
     batches, bucket = pack(GRAPHS, order)
     train = make_train(NETWORK, CONFIG, bucket, order.shape[1])
-    state, epoch = jit(train.init)(jax.random.key(4), put(GRAPHS)), jit(train.epoch)
+    state, epoch = jax.jit(train.init)(jax.random.key(4), put(GRAPHS)), jax.jit(train.epoch)
     for ids in batches:
         state, (loss, predictions) = epoch(state, put(GRAPHS), ids[:, 0])
     close(jax.tree.map(lambda x: x[0], (last.state.params, last.loss)), (state.params, loss))
     np.testing.assert_allclose(last.predictions.prediction[0], predictions.prediction, atol=1e-4)
 
 
-@pytest.fixture
-def quickly_compiled(monkeypatch):
-    quick = functools.partial(over_devices, optimize=False)
-    for module in (parallel, seeds, left_out):
-        monkeypatch.setattr(module, "over_devices", quick)
-
-
-def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(quickly_compiled):
+def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
     graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
     params = jax.vmap(lambda key: SMALL.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
     first = jax.tree.map(lambda x: x[:1], params)
@@ -109,7 +101,7 @@ def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices(qui
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
 
 
-def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(quickly_compiled, monkeypatch):
+def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(monkeypatch):
     params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
     whole = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
@@ -122,7 +114,7 @@ def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(quickly_c
     assert sum(done) == len(SIZES)
 
 
-def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch(quickly_compiled):
+def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch():
     graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (130, 3, 0, 158, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))
     params = SMALL.init(jax.random.key(0), graph)["params"]
@@ -134,7 +126,7 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     np.testing.assert_array_equal(said.kept[0][0], expected.poolings[0].kept[:nodes])
 
 
-def test_seeds_of_different_training_sets_train_as_each_alone(quickly_compiled):
+def test_seeds_of_different_training_sets_train_as_each_alone():
     members = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
     *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, members=members)
     for i, own in enumerate(members):
@@ -147,7 +139,7 @@ def test_seeds_of_different_training_sets_train_as_each_alone(quickly_compiled):
         assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
 
 
-def test_dropout_is_the_same_whichever_seeds_and_devices_there_are(quickly_compiled):
+def test_dropout_is_the_same_whichever_seeds_and_devices_there_are():
     network = SMALL.clone(dropout=0.5)
     *_, alone = seeds.train_seeds(network, CONFIG, GRAPHS, [7], 2, 3)  # its batches shared by two devices
     *_, among_others = seeds.train_seeds(network, CONFIG, GRAPHS, [3, 7], 2, 3)
@@ -158,7 +150,7 @@ def test_dropout_is_the_same_whichever_seeds_and_devices_there_are(quickly_compi
 
 
 @pytest.mark.parametrize("network", [NETWORK, SMALL])
-def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, quickly_compiled, monkeypatch):
+def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, monkeypatch):
     *_, kept = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
     monkeypatch.setattr(seeds, "KEPT_TERMS", 0)
     *_, computed = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
-from compilation import jit
 from graph_strategies import seeds
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +59,7 @@ def test_weights_of_two_nodes_are_those_of_their_distance(squared, expected):
 
 @functools.cache
 def program(storage):
-    @jit
+    @jax.jit
     def run(graph, kept):
         params = NETWORKS["chebygin"].init(jax.random.key(1), graph, storage(graph))["params"]
         return total_loss(params, NETWORKS["chebygin"], graph, storage(graph).keep(kept))

@@ -9,7 +9,6 @@ import jraph
 import numpy as np
 import optax
 import pytest
-from compilation import jit
 from jraph import GraphsTuple
 
 from jattn.leave_one_out import leave_one_out
@@ -89,7 +88,7 @@ def three_steps(case, topology_of):
         terms = [case.config["kl_weight"] * attention_loss(pooled, target, topology) for pooled in poolings]
         return task + sum(terms), (task, terms, output)
 
-    @jit
+    @jax.jit
     def step(params, state):
         (total, aux), gradient = jax.value_and_grad(loss, has_aux=True)(params)
         updates, state = optimizer.update(gradient, state, params)
@@ -144,7 +143,7 @@ def test_leave_one_out_gives_the_reference_labels(name, storage):
         topology = TOPOLOGIES[storage](graph).keep(kept)
         return case.network.apply({"params": case.params}, graph, topology).prediction
 
-    result = jit(lambda graph: leave_one_out(predict, graph, 9, task=case.task))(case.graph)
+    result = jax.jit(lambda graph: leave_one_out(predict, graph, 9, task=case.task))(case.graph)
     difference = np.abs(result.attention[:NODES] - case["leave_one_out"])
     moved = np.repeat(result.moved[:GRAPHS], case["n_node"])
     assert ((difference <= 1e-6) | (difference * (moved + 1e-7) <= 2e-7)).all()

@@ -8,7 +8,6 @@ import jraph
 import numpy as np
 import optax
 import pytest
-from compilation import jit
 from graph_strategies import make_graph
 from graph_strategies import pad as pad_list
 
@@ -40,12 +39,12 @@ def pooled_train():
 
 @functools.cache
 def pooled_epoch():
-    return jit(pooled_train().epoch)
+    return jax.jit(pooled_train().epoch)
 
 
 @functools.cache
 def start():
-    return jit(pooled_train().init)(jax.random.key(0), SPLIT)
+    return jax.jit(pooled_train().init)(jax.random.key(0), SPLIT)
 
 
 def tree_close(actual, expected, tolerance=1e-5):
@@ -59,7 +58,7 @@ def numbers(state):
 def test_several_epochs_trace_one_program():
     traces = []
 
-    @jit
+    @jax.jit
     def epoch(state, split, batches):
         traces.append(batches.shape)
         return pooled_train().epoch(state, split, batches)
@@ -71,8 +70,8 @@ def test_several_epochs_trace_one_program():
 
 
 def test_training_gives_up_its_old_state_without_a_complaint():
-    epoch = jit(jax.vmap(pooled_train().epoch, in_axes=(0, None, 0)), donate_argnums=0)
-    init = jit(jax.vmap(pooled_train().init, in_axes=(0, None)))
+    epoch = jax.jit(jax.vmap(pooled_train().epoch, in_axes=(0, None, 0)), donate_argnums=0)
+    init = jax.jit(jax.vmap(pooled_train().init, in_axes=(0, None)))
     states = init(jax.random.split(jax.random.key(0), 2), SPLIT)
     states, (loss, _) = epoch(states, SPLIT, jnp.asarray(BATCHES[:2]))
     assert np.isfinite(loss).all()
@@ -81,11 +80,11 @@ def test_training_gives_up_its_old_state_without_a_complaint():
 def test_seeds_together_equal_seeds_alone():
     keys = jax.random.split(jax.random.key(3), 3)
     orders = jnp.asarray(BATCHES[:3])  # each seed has its own order
-    states = jit(jax.vmap(pooled_train().init, in_axes=(0, None)))(keys, SPLIT)
-    epoch = jit(jax.vmap(pooled_train().epoch, in_axes=(0, None, 0)))
+    states = jax.jit(jax.vmap(pooled_train().init, in_axes=(0, None)))(keys, SPLIT)
+    epoch = jax.jit(jax.vmap(pooled_train().epoch, in_axes=(0, None, 0)))
     for _ in range(2):
         states, results = epoch(states, SPLIT, orders)
-    init = jit(pooled_train().init)
+    init = jax.jit(pooled_train().init)
     for i in range(3):
         state = init(keys[i], SPLIT)
         for _ in range(2):
@@ -98,7 +97,7 @@ def direct_loss(params, graph_list):
     return loss_and_gradient(params, pad_list(graph_list, Bucket(24, 120, 8, 6)))[0]
 
 
-@jit
+@jax.jit
 @jax.value_and_grad
 def loss_and_gradient(params, graph):
     topology = edges(graph)
@@ -107,7 +106,7 @@ def loss_and_gradient(params, graph):
     return loss + CONFIG.attention_weight * attention_loss(output.poolings[0], graph.nodes["attention"], topology)
 
 
-@jit
+@jax.jit
 def frozen_epoch(state, batches):
     still = TrainConfig("classification", attention_weight=2.0, learning_rate=0.0)
     return make_train(POOLED, still, BUCKET, BATCHES.shape[1]).epoch(state, SPLIT, batches)
@@ -135,7 +134,7 @@ def test_an_epoch_is_one_step_a_batch_with_the_gradient_of_the_mean_over_its_gra
 
 def test_training_sees_every_graph_once_and_predictions_are_in_the_order_of_the_split():
     _, (_, seen) = frozen_epoch(start(), BATCHES[0])
-    predict = jit(make_predict(POOLED, BUCKET))
+    predict = jax.jit(make_predict(POOLED, BUCKET))
     predicted = predict(start().params, SPLIT, jnp.asarray(BATCHES[1][::-1]))
     graph = pad_list(GRAPHS, Bucket(24, 120, 8, 6))
     direct = POOLED.apply({"params": start().params}, graph, edges(graph))
@@ -148,7 +147,7 @@ def test_training_sees_every_graph_once_and_predictions_are_in_the_order_of_the_
 
 
 def test_what_was_not_predicted_is_0():
-    predicted = jit(make_predict(POOLED, BUCKET))(start().params, SPLIT, jnp.array([[1, 4, -1], [2, -1, -1]]))
+    predicted = jax.jit(make_predict(POOLED, BUCKET))(start().params, SPLIT, jnp.array([[1, 4, -1], [2, -1, -1]]))
     assert np.flatnonzero(np.abs(predicted.prediction).sum(1)).tolist() == [1, 2, 4]
 
 
@@ -202,8 +201,8 @@ def test_adam_and_decay_are_those_written_out_for_weights_and_biases_alike():
 def test_dropout_is_active_in_training_alone():
     network = Network((8,), order=1, readout="sum", outputs=3, dropout=0.5)
     train = make_train(network, TrainConfig("classification", learning_rate=0.0), BUCKET, BATCHES.shape[1])
-    state = jit(train.init)(jax.random.key(0), SPLIT)
-    epoch, predict = jit(train.epoch), jit(make_predict(network, BUCKET))
+    state = jax.jit(train.init)(jax.random.key(0), SPLIT)
+    epoch, predict = jax.jit(train.epoch), jax.jit(make_predict(network, BUCKET))
     one_state, (_, once) = epoch(state, SPLIT, BATCHES[0])
     _, (_, again) = epoch(one_state, SPLIT, BATCHES[0])
     assert np.abs(once.prediction - again.prediction).max() > 1e-2  # another key, other units
@@ -229,7 +228,7 @@ def test_every_seed_learns_to_count_nodes():
     train = make_train(Network((8,), order=2), TrainConfig(learning_rate=1e-2), bucket, batches.shape[1])
     split = put(graphs)
 
-    @jit
+    @jax.jit
     def run(keys):
         def one(key):
             return jax.lax.scan(lambda state, b: train.epoch(state, split, b), train.init(key, split), batches)[1][0]
@@ -245,7 +244,7 @@ def test_every_seed_learns_to_count_nodes():
 def test_attention_is_supervised_where_its_weight_is_not_0(weight):
     config = TrainConfig("classification", attention_weight=weight, learning_rate=0.0)
     train = make_train(POOLED, config, BUCKET, BATCHES.shape[1])
-    epoch = jit(train.epoch)
+    epoch = jax.jit(train.epoch)
     _, (loss, _) = epoch(start(), SPLIT, BATCHES[0])
     _, (without, _) = epoch(start(), SPLIT.with_attention(jnp.zeros(sum(SIZES))), BATCHES[0])
     assert (loss - without > 1e-3) == bool(weight)

@@ -42,7 +42,9 @@ def test_metric_lines_go_to_tensorboard_as_they_are(tmp_path):
 
 def test_values_of_several_layers_have_names_of_their_own_and_nan_is_left_out(tmp_path):
     with EventFile(tmp_path / "events", done=0) as file:
-        file.write({"stage": "twin", "epoch": 4, "attention_auc": [{"mean": 60.0}, {"mean": None}], "loss": {"mean": 2}})
+        file.write(
+            {"stage": "twin", "epoch": 4, "attention_auc": [{"mean": 60.0}, {"mean": None}], "loss": {"mean": 2}}
+        )
     assert read_events(tmp_path / "events") == [("attention_auc_1", 4, 60.0), ("loss", 4, 2.0)]
 
 
