@@ -12,6 +12,7 @@ import jax
 from jattn.datasets.download import cache_folder
 
 AUTO = "auto"  # for a coordinator that a batch system names
+MEETING = 300  # seconds that processes wait for each other at the start
 
 
 @dataclass(frozen=True)
@@ -76,32 +77,33 @@ def configure_jax(running: Running = Running()) -> None:
         _join(running)
     found = jax.devices()
     if running.devices not in ("all", len(found)):
-        has = f"{len(found)} ({found[0].platform})"
-        fail(
-            f"devices: {running.devices} asked for, but this machine has {has}; say --devices all, or up to that number"
-        )
+        has = f"this machine has {len(found)} ({found[0].platform})"
+        fail(f"devices: {running.devices} asked for, but {has}; say --devices all, or up to that number")
 
 
 def _join(running: Running) -> None:
     """Makes this process one of several that run as one."""
+    if running.coordinator != AUTO:  # said before, since jax ends the program itself where they don't
+        who = f"process {running.process} of {running.processes}, counted from 0"
+        print(f"{who}: meets the others at {running.coordinator} within {MEETING} s, or ends", file=sys.stderr)
     try:
         jax.distributed.initialize(
             None if running.coordinator == AUTO else running.coordinator,
             running.processes,
             running.process,
+            initialization_timeout=MEETING,
             heartbeat_timeout_seconds=60,
         )
     except (RuntimeError, ValueError) as error:
         if running.coordinator == AUTO:
-            fail(f"coordinator: no batch system says where the processes meet; give HOST:PORT, --processes, --process ({error})")
+            fail(f"coordinator: no batch system says where the processes meet ({error}); give HOST:PORT")
         fail(f"coordinator: the processes did not come together at {running.coordinator}: {str(error).splitlines()[0]}")
 
 
 def leave_others(reason: str) -> NoReturn:
     """Ends this process, one of several of which another was lost, without waiting for the others; status 75."""
-    print(
-        f"error: another process was lost ({reason}); start all again, and the run goes on", file=sys.stderr, flush=True
-    )
+    told = f"error: another process was lost ({reason}); start all again, and the run goes on"
+    print(told, file=sys.stderr, flush=True)
     os._exit(os.EX_TEMPFAIL)  # what jax does at the end of a program would wait for the lost one, then abort
 
 
