@@ -1,7 +1,6 @@
 """The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
 
 import itertools
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,7 +23,7 @@ from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.model import Network
 from jattn.parallel import any_process, is_first
-from jattn.runs import Lines, Run, RunError, open_run, read_lines, write_json
+from jattn.runs import Lines, Run, RunError, open_run, read_json, read_lines, write_json
 from jattn.seeds import predict_seeds
 from jattn.training import Params, Predictions
 from jattn.weights import save_network
@@ -110,10 +109,10 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
       RunError: the folder is another run's, or can't be written.
     """
     with _opened(settings, name) as run:
-        if run.finished:
-            return {**json.loads((run.folder / "results.json").read_text()), "folder": str(run.folder)}
-        results = _run(settings, run, data, task, choose)
-        return {**results, "folder": str(run.folder)} if is_first() else None
+        results = {} if run.finished else _run(settings, run, data, task, choose)
+        if not is_first():
+            return None
+        return {**(results or read_json(run.folder / "results.json")), "folder": str(run.folder)}
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from jraph import GraphsTuple
 
 from experiments.progress import Progress, count_graphs
 from experiments.settings import Settings
-from experiments.termination import can_wait
+from experiments.termination import Terminated, can_wait
 from experiments.watching import EventFile, resources
 from jattn.checkpoints import Checkpoints
 from jattn.evaluation import present, spread
@@ -127,7 +127,9 @@ class Stages:
                     if ends:
                         break
             self.seconds[stage] = time.perf_counter() - start
-            if validation is not None and not any_process(asked()):
+            if any_process(asked()):
+                raise Terminated  # also where another process was asked
+            if validation is not None:
                 state = checkpoints.best(state).state
         return fetch(state.params)
 

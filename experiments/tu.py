@@ -171,11 +171,16 @@ def experiment(dataset: str) -> Experiment:
     )
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Runs the experiment that a command line asks for; its presets are those of the data set that is named there."""
+def experiment_of(arguments: Sequence[str]) -> Experiment:
+    """The experiment on the data set that a command line names, whose presets are those of that data set."""
     parser = argparse.ArgumentParser(prog="python -m experiments.tu", add_help=False, allow_abbrev=False)
     parser.add_argument("--dataset", default=ANY.dataset)
-    experiment(parser.parse_known_args(arguments)[0].dataset).main(arguments)
+    return experiment(parser.parse_known_args(arguments)[0].dataset)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs the experiment that a command line asks for."""
+    experiment_of(arguments).main(arguments)
 
 
 if __name__ == "__main__":

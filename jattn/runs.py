@@ -126,6 +126,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object that `write_json` wrote; null becomes NaN."""
+
+    def numbers(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: numbers(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [numbers(item) for item in value]
+        return math.nan if value is None else value
+
+    return numbers(json.loads(path.read_text()))
+
+
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON under a temporary name, then renames it; NaN becomes null."""
     text = json.dumps(plain(value), indent=1, allow_nan=False) + "\n"

@@ -141,9 +141,13 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
     assert colors.EXPERIMENT.paper_figures("weak", replace(weak, validation=True)) == {}
 
 
-def test_a_run_that_diverges_ends_with_scores_of_nan(tmp_path):
+def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again(tmp_path, capsys):
     results = run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")
     assert results["subsets"]["all"]["attention_auc"][0]["mean"] is None
+    first = capsys.readouterr().out
+    assert "nan" in first
+    run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")  # finished
+    assert capsys.readouterr().out == first
 
 
 def test_two_runs_that_start_together_have_folders_of_their_own(tmp_path, monkeypatch):

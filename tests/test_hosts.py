@@ -1,5 +1,6 @@
 """Several processes that run as one: they give the bits of one process, and a lost one ends the others in time."""
 
+import signal
 import socket
 import time
 
@@ -45,3 +46,19 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
     assert "epoch" not in said[1][1]  # the first alone speaks
     assert "seed" not in said[1][0]
     assert_same_run(out, tmp_path / "whole")
+
+    finished = start_two(out)
+    shown = [process.communicate(timeout=300)[0] for process in finished]
+    assert [process.returncode for process in finished] == [0, 0]
+    assert ["1 seed" in text for text in shown] == [True, False]
+
+
+def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
+    out = tmp_path / "run"
+    processes = start_two(out)
+    while processes[0].poll() is None and epochs_done(out) < 3:
+        time.sleep(0.002)
+    processes[1].send_signal(signal.SIGTERM)
+    said = [process.communicate(timeout=90) for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], said
+    assert f"stopped; with --out {out} the same command goes on" in said[0][1]

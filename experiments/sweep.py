@@ -1,0 +1,204 @@
+"""Many runs of an experiment as independent jobs: presets x seeds x data seeds x values of any setting.
+
+    python -m experiments.sweep colors weak supervised --seeds 100 --out sweeps/colors
+        two presets, 100 seeds each, ten a job: 20 jobs, as many at once as there are GPUs, or else cores
+    python -m experiments.sweep colors weak --vary threshold=0.01,0.05 --vary filters="32 32,64 64" --out sweeps/sizes
+        a grid of settings, 10 seeds each
+    python -m experiments.sweep triangles supervised weak --seeds 5 --seeds-a-job 1 --out sweeps/tri -- --data-dir DIR
+        what follows -- is given to every job
+    python -m experiments.sweep tu weak global --vary dataset=PROTEINS,COLLAB --data-seeds 0 1 2 --out sweeps/tu
+        three draws of training graphs of two data sets
+    python -m experiments.sweep colors weak --seeds 1000 --out sweeps/many --on slurm --partition gpu --hours 2
+        one array of SLURM's, a job for ten seeds
+    python -m experiments.sweep --summary --out sweeps/colors
+        the table, at any time, also while jobs run
+
+Every job is a run with a folder of its own in --out, which also has its log.txt. The same command again skips jobs that
+are finished, goes on with those that were cut and tries failed ones again; with more presets, seeds, data seeds or
+values it makes the sweep larger. See docs/clusters.md.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import tyro
+from filelock import FileLock, Timeout
+
+from experiments.running import fail
+from experiments.sweeps.attempts import state
+from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, definition, differences, jobs_of, read_grid
+from experiments.sweeps.pool import Pool, shares
+from experiments.sweeps.slurm import Slurm, submit
+from experiments.sweeps.summary import read_rows, table, write_csv
+from jattn.runs import write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What the command can be told, besides what it gives to its jobs."""
+
+    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = ""
+    """colors, triangles, mnist75sp or tu."""
+    presets: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PRESET ...")] = ()
+    """Presets of it, at least one."""
+    out: Path
+    """Folder of the sweep."""
+    seeds: int = 10
+    """Seeds of each preset, for each choice of values and each data seed."""
+    first_seed: int = 0
+    """The first of the seeds."""
+    seeds_a_job: int = 10
+    """Seeds that one job trains at once. What is left over makes a last job of fewer, whose seeds a sweep that is made
+    larger trains anew."""
+    data_seeds: tuple[int, ...] = ()
+    """Seeds of the data, for experiments that have --data-seed."""
+    vary: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE,VALUE,...")] = ()
+    """Values of any other setting; of several such settings all combinations."""
+    jobs: int | None = None
+    """Jobs that run at once, each with its share of the machine; one for each GPU, or else core, where not given. On
+    SLURM no more than this."""
+    retries: int = 1
+    """How often a job that failed is tried again before it is given up until the next command."""
+    on: Literal["local", "slurm"] = "local"
+    """Run the jobs here, or submit them to SLURM."""
+    summary: bool = False
+    """Show the table of what is in --out, and run nothing. Experiment and presets need not be named."""
+    quiet: bool = False
+    """Show nothing but errors and the table at the end."""
+    on_slurm: tyro.conf.OmitArgPrefixes[Slurm] = Slurm()
+    """With --on slurm."""
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs: {self.jobs} is not allowed, expected at least 1")
+        if self.retries < 0:
+            raise ValueError(f"retries: {self.retries} is not allowed, expected at least 0")
+        if not self.summary and not self.experiment:
+            raise ValueError(f"experiment: name one of {', '.join(EXPERIMENTS)}")
+
+    def grid(self, arguments: Sequence[str]) -> Grid:
+        """The grid that this asks for, every job of which is given some arguments."""
+        return Grid(
+            self.experiment,
+            self.presets,
+            self.first_seed,
+            self.seeds,
+            self.seeds_a_job,
+            self.data_seeds,
+            dict(_values(entry) for entry in self.vary),
+            tuple(arguments),
+        )
+
+
+def _values(entry: str) -> tuple[str, tuple[str, ...]]:
+    name, _, values = entry.partition("=")
+    parts = tuple(value.strip() for value in values.split(","))
+    if not name.strip("-") or not all(parts):
+        raise ValueError(f"vary: {entry!r} is not allowed, expected NAME=VALUE,VALUE,...")
+    return name.lstrip("-").replace("_", "-"), parts
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs, submits or shows the sweep that a command line asks for."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    try:
+        sweep = tyro.cli(Sweep, args=arguments[:end], prog="python -m experiments.sweep", description=__doc__)
+        grid = _kept_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
+    except ValueError as error:
+        fail(str(error))
+    jobs = jobs_of(grid)
+    try:
+        if sweep.summary:
+            show(jobs, sweep.out)
+        else:
+            run(sweep, grid, jobs)
+    except OSError as error:
+        fail(f"{error}; the same command goes on with the sweep")
+
+
+def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
+    """Runs or submits those jobs of a sweep that are not finished; exits with status 1 where some fail."""
+    out = sweep.out
+    with _held(out):
+        _keep(definition(grid, jobs), out / "sweep.json")
+        states = {job.name: state(out / job.name) for job in jobs}
+        todo = {job.name: command(job, out) for job in jobs if states[job.name] in ("waiting", "failed")}
+        if not sweep.quiet and len(todo) < len(jobs):
+            elsewhere = list(states.values()).count("running")
+            print(f"{len(jobs) - len(todo) - elsewhere} jobs are finished, {elsewhere} run already", file=sys.stderr)
+        if todo and sweep.on == "slurm":
+            array = submit(todo, out, sweep.on_slurm, sweep.jobs, sweep.retries)
+            print(f"submitted {len(todo)} jobs: squeue -j {array} lists them, scancel {array} ends them")
+            print(f"how far they are: python -m experiments.sweep --summary --out {out}")
+            return
+        failures, asked = Pool(todo, out, shares(sweep.jobs), sweep.retries, sweep.quiet).run()
+    if asked is not None:
+        done = sum(state(out / job.name) == "done" for job in jobs)
+        print(f"stopped; {done} of {len(jobs)} jobs are finished, and the same command goes on", file=sys.stderr)
+        raise SystemExit(128 + asked)
+    show(jobs, out, failures)
+    if failures:
+        raise SystemExit(1)
+
+
+def command(job: Job, out: Path) -> list[str]:
+    """The command line of a job."""
+    module = f"experiments.{job.experiment.name}"
+    return [sys.executable, "-m", module, *job.arguments, "--out", str(out.absolute() / job.name)]
+
+
+def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Prints the table of a sweep, and writes it as summary.csv.
+
+    Args:
+      jobs: all of the sweep's.
+      out: the sweep's folder.
+      failures: why jobs failed, besides what their folders say.
+    """
+    rows = read_rows(jobs, out)
+    write_csv(rows, out / "summary.csv")
+    print(table(rows))
+    for name, why in {**{k: v for row in rows for k, v in row.failures.items()}, **failures}.items():
+        print(f"{out / name}: {why}", file=sys.stderr)
+
+
+@contextmanager
+def _held(out: Path) -> Iterator[None]:
+    """Within, this process alone runs or submits the sweep of a folder."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with FileLock(out / "sweep.lock", timeout=0):
+            yield
+    except Timeout:
+        fail(f"{out}: another process runs this sweep; --summary shows how far it is")
+
+
+def _keep(now: Mapping[str, Any], file: Path) -> None:
+    """Writes a sweep's definition. Exits with a message where another is there of which it is not a larger one."""
+    if file.exists():
+        try:
+            changes = differences(json.loads(file.read_text()), now)
+        except (ValueError, LookupError, TypeError) as error:
+            fail(f"{file}: not a sweep's definition ({error}); choose another folder")
+        if changes:
+            fail("\n  ".join([f"{file.parent} holds another sweep; choose another folder", *changes]))
+    write_json(file, now)
+
+
+def _kept_grid(out: Path) -> Grid:
+    try:
+        return read_grid(json.loads((out / "sweep.json").read_text()))
+    except OSError as error:
+        fail(f"{out}: holds no sweep ({error.strerror})")
+    except (ValueError, LookupError, TypeError) as error:
+        fail(f"{out / 'sweep.json'}: not a sweep's definition ({error})")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,123 @@
+"""Attempts at a job, each a process of its own, and what a job's folder says of them.
+
+Besides the files of its run the folder has
+
+log.txt    what all attempts printed, a line with the command before each
+job.lock   held by whoever runs the job
+status     exit status of the last attempt, once that has ended; less than 0 where a signal killed it
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from experiments.termination import STATUS
+
+State = Literal["done", "running", "failed", "waiting"]
+CUT = (STATUS, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
+TAIL = 4096  # bytes of a log that are looked at for its last line
+LOOK = 1.0  # seconds in which another who only looked at the lock has let it go
+
+
+class Attempt:
+    """A process that runs a job, and the job's lock as long as it runs."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        cores: Collection[int] = (),
+        apart: bool = False,
+    ):
+        """Starts it.
+
+        Args:
+          command: what to run.
+          folder: of the job; made where it does not exist.
+          environment: variables to set.
+          cores: CPU cores to run on; all where there are none.
+          apart: keep the terminal's Ctrl-C from it.
+
+        Raises:
+          Timeout: another process runs the job.
+          OSError: the folder can't be written or the process can't be started.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        with ExitStack() as held:
+            held.enter_context(FileLock(folder / "job.lock", timeout=LOOK))
+            if _locked(folder / ".lock"):  # the run goes on although whoever started it is gone
+                raise Timeout(str(folder / ".lock"))
+            (folder / "status").unlink(missing_ok=True)
+            with (folder / "log.txt").open("a") as log:
+                log.write(f"[{datetime.now():%Y-%m-%d %H:%M:%S}] {shlex.join(command)}\n")
+                log.flush()
+                self.process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **(environment or {})},
+                    process_group=0 if apart else None,
+                )
+            if cores and hasattr(os, "sched_setaffinity"):  # before it has any other thread
+                os.sched_setaffinity(self.process.pid, cores)
+            self._held = held.pop_all()
+
+    def wait(self) -> int:
+        """Its exit status, once it has ended; 1 for one that ended well and left no results."""
+        with self._held:
+            status = self.process.wait()
+            if status == 0 and not (self.folder / "results.json").exists():
+                status = 1
+            with suppress(OSError):  # a full disk fails this job and no others
+                (self.folder / "status").write_text(f"{status}\n")
+        return status
+
+
+def state(folder: Path) -> State:
+    """How far a job is. One that was cut, or never started, is waiting."""
+    if (folder / "results.json").exists():
+        return "done"
+    if _locked(folder / "job.lock") or _locked(folder / ".lock"):
+        return "running"
+    return "waiting" if last_status(folder) in (None, *CUT) else "failed"
+
+
+def last_status(folder: Path) -> int | None:
+    """Exit status of a job's last attempt; None where that has not ended, or there was none."""
+    try:
+        return int((folder / "status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def reason(folder: Path, status: int | None) -> str:
+    """Why a job failed: the exit status of its last attempt, and the last line of its log."""
+    if status is None:
+        return "ended without a status"
+    with (folder / "log.txt").open("rb") as log:
+        log.seek(max(log.seek(0, os.SEEK_END) - TAIL, 0))
+        lines = log.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"{f'status {status}' if status >= 0 else f'killed by {signal.Signals(-status).name}'}: {last}"
+
+
+def _locked(file: Path) -> bool:
+    """Whether a process holds a lock; looks at it by taking it for a moment."""
+    if not file.exists():
+        return False
+    try:
+        with FileLock(file, timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True

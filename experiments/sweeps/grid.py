@@ -1,0 +1,182 @@
+"""The jobs of a sweep: presets x values of settings x data seeds x groups of seeds, each a run of its own."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from experiments import tu
+from experiments.command import Experiment
+from experiments.running import MAY_DIFFER, fail
+from jattn.runs import plain
+
+EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
+OF_JOB = ("seed", "seeds", "data_seed")  # settings in which jobs of one row differ
+UNFIT = re.compile(r"[^\w.+-]+")  # for the name of a folder
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a sweep is made of.
+
+    Attributes:
+      experiment: its name.
+      presets: names of the experiment's presets.
+      first_seed: the first of the seeds.
+      seeds: how many there are, for each preset, choice of values and data seed.
+      seeds_a_job: how many of them a job trains at once; what is left over makes a last job of fewer.
+      data_seeds: seeds of the data; that of the settings where there are none.
+      vary: values of further settings, by name.
+      arguments: what every job is given besides.
+    """
+
+    experiment: str
+    presets: tuple[str, ...]
+    first_seed: int
+    seeds: int
+    seeds_a_job: int
+    data_seeds: tuple[int, ...]
+    vary: Mapping[str, tuple[str, ...]]
+    arguments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name, least in (("first_seed", 0), ("seeds", 1), ("seeds_a_job", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        for name, values in {"presets": self.presets, "data_seeds": self.data_seeds, **self.vary}.items():
+            twice = [value for value, count in Counter(values).items() if count > 1]
+            if twice:
+                raise ValueError(f"{name}: {twice[0]} is given more than once")
+        own = {"out", *OF_JOB}
+        for name in self.vary:
+            if name.replace("-", "_") in own:
+                raise ValueError(f"vary: {name} can't be varied; say --seeds, --first-seed or --data-seeds")
+        taken = {"out", "seed", "seeds", *self.vary} | ({"data-seed"} if self.data_seeds else set())
+        for argument in self.arguments:
+            option = re.match(r"--(?:no-)?([\w-]+)", argument)
+            if option and option[1].replace("_", "-") in taken:
+                raise ValueError(f"{argument}: the sweep gives this to its jobs; leave it out of what follows --")
+
+
+class Job(NamedTuple):
+    """One run of a sweep.
+
+    Attributes:
+      name: of its folder; no two jobs of a sweep share it.
+      preset: its preset.
+      values: of the settings that the sweep varies.
+      arguments: of its command, without --out.
+      settings: what these say.
+      experiment: whose run it is.
+    """
+
+    name: str
+    preset: str
+    values: Mapping[str, str]
+    arguments: Sequence[str]
+    settings: Any
+    experiment: Experiment
+
+    @property
+    def row(self) -> str:
+        """What jobs that differ in their seeds alone have in common."""
+        return " ".join([self.preset, *(f"{name}={value}" for name, value in self.values.items())])
+
+    @property
+    def networks(self) -> int:
+        """How many it trains."""
+        return self.settings.seeds * getattr(self.settings, "data_seeds", 1)
+
+
+def jobs_of(grid: Grid) -> list[Job]:
+    """All jobs, those of the first seeds first. Exits with a message where a preset or an argument is wrong."""
+    if not grid.presets:
+        known = find(grid.experiment, grid.arguments).presets
+        fail(f"presets: name at least one of: {', '.join(known)}")
+    end = grid.first_seed + grid.seeds
+    jobs = [
+        _job(grid, preset, dict(zip(grid.vary, values, strict=True)), data_seed, range(first, last))
+        for first in range(grid.first_seed, end, grid.seeds_a_job)
+        for last in [min(first + grid.seeds_a_job, end)]
+        for data_seed in grid.data_seeds or [None]
+        for preset in grid.presets
+        for values in itertools.product(*grid.vary.values())
+    ]
+    (name, count), *_ = Counter(job.name for job in jobs).most_common(1)
+    if count > 1:
+        fail(f"vary: {count} jobs would share the folder {name}; give them values that differ in letters or digits")
+    return jobs
+
+
+def _job(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None, seeds: range) -> Job:
+    varied = [f"{name}={UNFIT.sub('-', value)}" for name, value in values.items()]
+    data = [] if data_seed is None else [f"data={data_seed}"]
+    own = f"seeds={seeds[0]}-{seeds[-1]}" if len(seeds) > 1 else f"seed={seeds[0]}"
+    experiment = find(grid.experiment, [*grid.arguments, *(f"--{name}={value}" for name, value in values.items())])
+    arguments = [preset, *grid.arguments]
+    for name, value in values.items():
+        arguments += _option(experiment, preset, name, value)
+    arguments += [] if data_seed is None else ["--data-seed", str(data_seed)]
+    arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds))]
+    _, settings = experiment.parse(arguments)
+    return Job("_".join([preset, *varied, *data, own]), preset, values, arguments, settings, experiment)
+
+
+def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[str]:
+    """A varied setting on the command line; a value with spaces is of several parts, as --filters has them."""
+    default = getattr(experiment.presets.get(preset), name.replace("-", "_"), None)
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            fail(f"vary: {name}={value} is not allowed, expected true or false")
+        return [f"--{name}" if value.lower() == "true" else f"--no-{name}"]
+    return [f"--{name}", *value.split()]
+
+
+def find(name: str, arguments: Sequence[str]) -> Experiment:
+    """The experiment of that name; presets of tu's are those of the data set that its arguments name."""
+    if name not in EXPERIMENTS:
+        fail(f"experiment {name!r} is not known; expected one of: {', '.join(EXPERIMENTS)}")
+    return tu.experiment_of(arguments) if name == "tu" else import_module(f"experiments.{name}").EXPERIMENT
+
+
+def definition(grid: Grid, jobs: Sequence[Job]) -> dict[str, Any]:
+    """What a sweep's folder keeps of it: the grid, and the settings of every row that count for its results."""
+    free = (*MAY_DIFFER, *OF_JOB)
+    settings = {
+        job.row: {name: value for name, value in plain(job.settings).items() if name not in free} for job in jobs
+    }
+    return {"grid": plain(asdict(grid)), "settings": settings}
+
+
+def read_grid(kept: Mapping[str, Any]) -> Grid:
+    """The grid of a definition that was read from a file."""
+    grid = dict(kept["grid"])
+    for name in ("presets", "data_seeds", "arguments"):
+        grid[name] = tuple(grid[name])
+    return Grid(**grid | {"vary": {name: tuple(values) for name, values in grid["vary"].items()}})
+
+
+def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What keeps a definition from being that of the same sweep, perhaps made larger: a line for each difference."""
+    before, after = there["grid"], now["grid"]
+    same = ["experiment", "first_seed", "seeds_a_job"]
+    changed = [name for name in same if before[name] != after[name]]
+    changed += ["seeds"] * (before["seeds"] > after["seeds"])
+    for name in ("presets", "data_seeds"):  # one without data seeds can't get some: its jobs would have other names
+        if not set(before[name]) <= set(after[name]) or bool(before[name]) != bool(after[name]):
+            changed.append(name)
+    varied, varies = before["vary"], after["vary"]
+    if varied.keys() != varies.keys() or any(not set(varied[name]) <= set(varies[name]) for name in varied):
+        changed.append("vary")
+    lines = [f"{name}: {before[name]} there, {after[name]} now" for name in changed]
+    for row in [row for row in there["settings"] if row in now["settings"]]:
+        old, new = there["settings"][row], now["settings"][row]
+        lines += [
+            f"{row}: {name}: {old.get(name)!r} there, {new.get(name)!r} now"
+            for name in sorted(old.keys() | new.keys())
+            if old.get(name) != new.get(name)
+        ]
+    return lines

@@ -1,0 +1,87 @@
+"""Jobs as one array of SLURM's, submitted with submitit: those that are preempted or run out of time go on."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from experiments.running import fail
+from experiments.sweeps.resumable import Resumable
+
+TIMEOUTS = 100  # time limits after which a job that still has not finished is given up
+TO_SAVE = 120  # seconds before its time limit at which a job is asked to save
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """What a job asks for with --on slurm."""
+
+    partition: str | None = None
+    """Where to submit; SLURM's default where not given."""
+    hours: float = 4.0
+    """Time limit of a job. One that reaches it saves, is queued again and goes on."""
+    gpus: int = 1
+    """GPUs of a job; 0 for CPUs alone."""
+    cpus: int = 4
+    """CPU cores of a job."""
+    memory: float = 16.0
+    """Memory of a job in GiB."""
+    slurm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """KEY=VALUE, or KEY: any other option of sbatch, such as account=NAME or exclusive."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("hours", 0.1), ("gpus", 0), ("cpus", 1), ("memory", 0.1)):
+            if not getattr(self, name) >= least:  # NaN is not either
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        for option in self.slurm:
+            if not option.partition("=")[0] or option.startswith("-"):
+                raise ValueError(f"slurm: {option!r} is not allowed, expected KEY=VALUE or KEY")
+
+
+def submit(
+    commands: Mapping[str, Sequence[str]], out: Path, resources: Slurm, at_once: int | None, retries: int
+) -> str:
+    """Submits jobs as one array; its id.
+
+    Exits with a message where there is no SLURM or no submitit, or where SLURM refuses the array.
+
+    Args:
+      commands: of each job, by name.
+      out: has the jobs' folders; machines of the cluster have to see it under the same path.
+      resources: what a job asks for.
+      at_once: how many jobs may run at once; no limit where None.
+      retries: how often a job that failed is tried again.
+    """
+    try:
+        import submitit
+    except ImportError:
+        fail("on: --on slurm needs submitit, which is not installed; pip install 'jattn[slurm]'")
+    for program in ("sbatch", "srun"):
+        if shutil.which(program) is None:
+            fail(f"on: {program} is not found; --on slurm works where SLURM's commands do, as on a login node")
+    executor = submitit.SlurmExecutor(out.absolute() / "slurm", max_num_timeout=TIMEOUTS)
+    options = dict(option.partition("=")[::2] for option in resources.slurm)
+    parameters: dict[str, Any] = {
+        "job_name": out.name,
+        "partition": resources.partition,
+        "time": max(round(resources.hours * 60), 1),  # minutes
+        "gpus_per_node": resources.gpus or None,
+        "cpus_per_task": resources.cpus,
+        "mem": f"{round(resources.memory * 1024)}M",
+        "array_parallelism": at_once or len(commands),
+        "signal_delay_s": TO_SAVE,
+        "stderr_to_stdout": True,
+        "srun_args": [f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch
+        "additional_parameters": {"requeue": True, **{key: value or True for key, value in options.items()}},
+    }
+    executor.update_parameters(**parameters)
+    jobs = [Resumable(list(command), out.absolute() / name, retries) for name, command in commands.items()]
+    try:
+        with submitit.helpers.clean_env():  # should this be a job itself, its own settings are not theirs
+            submitted = executor.submit_array(jobs)
+    except (OSError, RuntimeError) as error:  # submitit's errors are RuntimeErrors
+        fail(f"on: SLURM did not take the jobs: {str(error).strip()}")
+    return submitted[0].job_id.split("_")[0]
