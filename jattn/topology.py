@@ -54,6 +54,10 @@ class Topology(abc.ABC):
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
         """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
 
+    @abc.abstractmethod
+    def squared(self) -> Self:
+        """The same graphs with every edge weight squared."""
+
     def sum(self, x: Float[Array, "nodes *features"]) -> Float[Array, "graphs *features"]:
         """Sum over each graph's rows; dropped rows have to be 0, as `zero_dropped` leaves them."""
         return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
@@ -68,6 +72,12 @@ class Topology(abc.ABC):
     def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
         """Mean over each graph's kept nodes; an empty graph has 0."""
         return self.sum(x) / jnp.maximum(self.size, 1)[:, None]
+
+    def outer_sum(
+        self, s: Float[Array, "nodes clusters"], x: Float[Array, "nodes features"]
+    ) -> Float[Array, "graphs clusters features"]:
+        """S^T X of each graph: the sum over its rows of the products s_i x_i^T; dropped rows have to be 0."""
+        return self.sum(s[:, :, None] * x[:, None])
 
     @property
     def size(self) -> Float[Array, "graphs"]:
@@ -121,6 +131,11 @@ class Edges(Topology):
         list_values = scale[a.list_rows] * a.list_values * scale[a.list_columns]
         return functools.partial(sparse_product, a._replace(values=values, list_values=list_values))
 
+    def squared(self) -> Self:  # noqa: D102
+        a = self.adjacency
+        adjacency = a._replace(values=a.values**2, list_values=a.list_values**2)
+        return dataclasses.replace(self, adjacency=adjacency).keep(self.kept)
+
     def tabulated(self, place: Int[Array, "edges"], width: int, rest: int) -> Self:
         """The same topology with the first edges of every node side by side, for speed.
 
@@ -169,6 +184,9 @@ class Blocks(Topology):
             return y.reshape(x.shape)
 
         return multiply
+
+    def squared(self) -> Self:  # noqa: D102
+        return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
 
 
 def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edges:
