@@ -91,5 +91,6 @@ def _of_clusters(adjacency: Float[Array, "graphs clusters clusters"], topology: 
         real=topology.real,
         kept=jnp.repeat(topology.size > 0, clusters),
         degrees=adjacency.sum(2).reshape(-1),
+        largest=clusters,
         adjacency=adjacency,
     )
