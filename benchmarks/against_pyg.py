@@ -129,7 +129,7 @@ class Peer(torch.nn.Module):
         self.convolutions, self.updates = torch.nn.ModuleList(), torch.nn.ModuleList()
         for i, filters in enumerate(network.filters):
             pooling = network.poolings[i]
-            if pooling is not None:
+            if isinstance(pooling, AttentionPooling):
                 assert isinstance(pooling.rule, Threshold)
                 self.poolings[str(i)] = TopKPooling(features, min_score=pooling.rule.tau)
             self.convolutions.append(ChebConv(features, network.hidden or filters, network.order))

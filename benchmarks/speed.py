@@ -27,6 +27,7 @@ from experiments.settings import Settings
 from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
 from jattn.attention import Scorer
 from jattn.datasets import generate_colors, generate_triangles
+from jattn.diffpool import DiffPool
 from jattn.evaluation import join
 from jattn.losses import Task as Predicted
 from jattn.proximity import Proximity
@@ -182,6 +183,8 @@ def forward_flops(network: Network, graphs: GraphsTuple, copies: bool = False) -
     features = int(graphs.nodes["features"].shape[1])
     for i, filters in enumerate(network.filters):
         pooling = network.poolings[i] if i < len(network.poolings) else None
+        if isinstance(pooling, DiffPool):
+            raise ValueError("FLOPs of DiffPool are not counted")
         if pooling is not None:
             total += scorer(pooling.scorer, features if pooling.reads == "current" else previous)
         total += convolution(features, filters, network.order, network.hidden)

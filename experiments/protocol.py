@@ -174,7 +174,8 @@ def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Par
         twin = settings.twin(data.outputs)
         twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
         labels = stages.labels("labels", stages.run.folder / "labels.npz", twin, twin_params, settings.least_label)
-    stage, config = "global" if settings.attention == "none" else "attention", settings.training(stages.task)
+    without = "global" if settings.clusters is None else "diffpool"
+    stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
     validation = data.splits["validation"] if settings.best else None
     return network, stages.train(stage, network, config, settings.epochs, labels, validation)
 

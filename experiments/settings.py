@@ -10,6 +10,7 @@ import tyro
 from experiments.running import Running, fail
 from jattn.attention import Scorer
 from jattn.chebyshev import Aggregation
+from jattn.diffpool import DiffPool
 from jattn.losses import Task
 from jattn.model import Network, Readout
 from jattn.pooling import AttentionPooling, Threshold, TopK
@@ -38,13 +39,16 @@ class Settings(Running):
     """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
 
     attention: Attention = "weak"
-    """none: global pooling. truth: the target itself, an upper bound. weak: supervised by a twin's leave-one-out."""
+    """none: global pooling, or DiffPool with --clusters. truth: the target itself, an upper bound. weak: supervised by
+    a twin's leave-one-out."""
     pooling: Literal["threshold", "topk"] = "threshold"
     """Which nodes a pooling keeps: those with attention above --threshold, or a share --ratio of them."""
     threshold: float = 0.05
     """Attention at or under which a node is dropped."""
     ratio: float = 1.0
     """Share of a graph's nodes that top-k pooling keeps."""
+    clusters: int | None = None
+    """Clusters that DiffPool makes of a graph's nodes, where --attention is none; no DiffPool where None."""
     pool_before: tuple[int, ...] = (1,)
     """Convolutions, counted from 0, that have a pooling before them."""
     scorer: Literal["linear", "mlp", "network"] = "linear"
@@ -114,17 +118,26 @@ class Settings(Running):
             raise ValueError(f"ratio: {self.ratio} is not allowed, expected 0 to 1")
         if not self.filters or min(self.filters) < 1:
             raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
-        if self.attention != "none" and not self.pool_before:
-            raise ValueError(f"pool_before: attention={self.attention} needs at least one pooling")
-        if self.attention != "none" and self.reads == "previous" and len(self.filters) == 1:
+        self._check_poolings()
+
+    def _check_poolings(self) -> None:
+        attention, last = self.attention != "none", len(self.filters) - 1
+        if self.clusters is not None and attention:
+            raise ValueError(f"clusters: DiffPool goes without attention={self.attention}; say --attention none")
+        if self.clusters is not None and self.clusters < 1:
+            raise ValueError(f"clusters: {self.clusters} is not allowed, expected at least 1")
+        if not attention and self.clusters is None:
+            return
+        if not self.pool_before:
+            wanted = f"attention={self.attention}" if attention else f"clusters={self.clusters}"
+            raise ValueError(f"pool_before: {wanted} needs at least one pooling")
+        previous = attention and self.reads == "previous"
+        if previous and len(self.filters) == 1:
             raise ValueError("filters: with one convolution there are no previous features; say --reads current")
-        for place in self.pool_before if self.attention != "none" else ():
-            first = 1 if self.reads == "previous" else 0
-            if not first <= place < len(self.filters):
-                last = len(self.filters) - 1
-                raise ValueError(
-                    f"pool_before: {place} is not allowed with reads={self.reads}, expected {first} to {last}"
-                )
+        for place in self.pool_before:
+            first, where = (1, " with reads=previous") if previous else (0, "")
+            if not first <= place <= last:
+                raise ValueError(f"pool_before: {place} is not allowed{where}, expected {first} to {last}")
 
     def twin(self, outputs: int) -> Network:
         """The network without attention."""
@@ -139,9 +152,10 @@ class Settings(Running):
         )
 
     def network(self, outputs: int) -> Network:
-        """The network, with attention where there is some."""
+        """The network, with attention or DiffPool where there is some."""
         if self.attention == "none":
-            return self.twin(outputs)
+            clusters = None if self.clusters is None else DiffPool(self.clusters)
+            return self.twin(outputs).clone(poolings=self._placed(clusters))
         scorer = Scorer(
             kind="truth" if self.attention == "truth" else self.scorer,
             hidden=self.scorer_hidden,
@@ -152,8 +166,11 @@ class Settings(Running):
         )
         rule = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
         layer = AttentionPooling(rule, scorer, self.reads)
-        places = [layer if i in self.pool_before else None for i in range(len(self.filters))]
-        return self.twin(outputs).clone(poolings=tuple(places), compact=self.compact)
+        return self.twin(outputs).clone(poolings=self._placed(layer), compact=self.compact)
+
+    def _placed(self, layer: AttentionPooling | DiffPool | None) -> tuple[AttentionPooling | DiffPool | None, ...]:
+        """A pooling before each convolution that is to have one; none at all where there is no pooling."""
+        return tuple(layer if i in self.pool_before else None for i in range(len(self.filters))) if layer else ()
 
     def training(self, task: Task) -> TrainConfig:
         """How the network is trained."""

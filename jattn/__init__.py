@@ -1,18 +1,19 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
 Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `select`, `pad`. Batches: `put`, `pack`,
-`gather`, `plan`. Models: `Network` with `AttentionPooling`, over a topology from `edges` or `blocks`. Training:
-`make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
+`gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or `blocks`.
+Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
 `attention_auc`. Files: `save_network`, `load_network`.
 """
 
 from jattn.attention import Scorer, normalize_target
 from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
+from jattn.diffpool import DiffPool
 from jattn.graphs import check, from_arrays, from_dense, from_networkx, select
 from jattn.layers import ChebyGINConv
 from jattn.leave_one_out import LeaveOneOut, leave_one_out
 from jattn.left_out import leave_one_out_seeds
-from jattn.losses import attention_loss, task_loss
+from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
@@ -29,6 +30,7 @@ __all__ = [
     "Blocks",
     "Bucket",
     "ChebyGINConv",
+    "DiffPool",
     "Edges",
     "LeaveOneOut",
     "Network",
@@ -48,6 +50,7 @@ __all__ = [
     "accuracy",
     "attention_auc",
     "attention_loss",
+    "auxiliary_loss",
     "blocks",
     "check",
     "cosine_similarity",

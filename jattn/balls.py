@@ -176,6 +176,7 @@ def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
         real=jnp.ones(BALLS, bool),
         kept=kept,
         degrees=values.sum(1),
+        largest=rows,
         adjacency=Sparse(
             columns=jnp.where(there, columns, own[:, None]),
             values=jnp.where(there, values, 0),

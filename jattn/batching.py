@@ -181,6 +181,7 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
         topology = edges(batch, real)
         if bucket.rest is not None:
             topology = topology.tabulated(_take(split.edge_place, edge), bucket.width, bucket.rest)
+    topology = dataclasses.replace(topology, largest=bucket.largest)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
 

@@ -72,6 +72,7 @@ def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"
         real=topology.real,
         kept=rows < nodes,
         degrees=take(topology.degrees, rows),
+        largest=topology.largest,
         adjacency=jnp.where(joined, weights, 0),
     ), rows
 

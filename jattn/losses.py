@@ -1,4 +1,4 @@
-"""The task loss and the KL divergence of attention from its target."""
+"""The task loss, the KL divergence of attention from its target, and the auxiliary loss of DiffPool."""
 
 from typing import Literal
 
@@ -61,6 +61,19 @@ def attention_loss(
     log_alpha = jnp.log(jnp.where(positive, pooled.attention, 1.0) + LOG_OFFSET)
     divergence = before.sum(jnp.where(positive, target * (log_target - log_alpha), 0.0))
     return _mean(divergence / (before.size + SUM_OFFSET), topology.real, count)
+
+
+def auxiliary_loss(
+    per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"], count: Num[Array, ""] | None = None
+) -> Float[Array, ""]:
+    """The auxiliary loss of one DiffPool (`jattn.diffpool.cluster` has the equation), mean over real graphs.
+
+    Args:
+      per_graph: that of each graph.
+      real: which graphs are not padding.
+      count: as for `task_loss`.
+    """
+    return _mean(per_graph, real, count)
 
 
 def _mean(

@@ -1,4 +1,4 @@
-"""The configured network: convolutions with attention pooling between them, a readout and an output map."""
+"""The configured network: convolutions with poolings between them, a readout and an output map."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -11,6 +11,7 @@ from jraph import GraphsTuple
 
 from jattn.chebyshev import Aggregation
 from jattn.compaction import Layout, compact, first_that_fits, layouts, put_back, take
+from jattn.diffpool import ClusterPool, DiffPool
 from jattn.layers import ChebyGINConv, Linear
 from jattn.options import expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
@@ -18,6 +19,7 @@ from jattn.products import LARGEST
 from jattn.topology import Blocks, Topology, edges
 
 Readout = Literal["sum", "mean", "max"]
+Done = Pooled | Float[Array, "graphs"]  # what an attention pooling did, or each graph's auxiliary loss of a DiffPool
 
 
 class Output(NamedTuple):
@@ -25,11 +27,13 @@ class Output(NamedTuple):
 
     Attributes:
       prediction: outputs of every graph, [graphs, outputs]; logits for classification. Padding graphs have some value.
-      poolings: attention and kept nodes of every pooling layer, first to last.
+      poolings: attention and kept nodes of every attention pooling, first to last.
+      auxiliary: each graph's auxiliary loss of every DiffPool, first to last.
     """
 
     prediction: Float[Array, "graphs outputs"]
     poolings: tuple[Pooled, ...]
+    auxiliary: tuple[Float[Array, "graphs"], ...] = ()
 
 
 class Network(nn.Module):
@@ -46,6 +50,7 @@ class Network(nn.Module):
       readout: "sum", "mean" or "max" over the nodes kept at the end; each 0 for an empty graph.
       outputs: outputs a graph; 1 for regression, classes for classification.
       poolings: for each convolution the pooling before it, or None; shorter than `filters` where the rest have none.
+        After a `DiffPool` all nodes are clusters, so no attention pooling may follow.
       dropout: rate of dropout before the output map.
       compact: after a pooling, compute the rows of kept nodes alone where the topology has blocks: the same result,
         quicker where convolutions are wide. Not under `vmap`, where all sizes of which one is chosen are run.
@@ -57,7 +62,7 @@ class Network(nn.Module):
     hidden: int | None = None
     readout: Readout = "sum"
     outputs: int = 1
-    poolings: tuple[AttentionPooling | None, ...] = ()
+    poolings: tuple[AttentionPooling | DiffPool | None, ...] = ()
     dropout: float = 0.0
     compact: bool = False
 
@@ -70,13 +75,23 @@ class Network(nn.Module):
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least one and at least 1")
         if self.order < 1:
             raise ValueError(f"order: {self.order} Chebyshev terms, expected at least 1")
+        self._check_poolings()
+        super().__post_init__()
+
+    def _check_poolings(self) -> None:
         if len(self.poolings) > len(self.filters):
             raise ValueError(f"poolings: {len(self.poolings)} entries for {len(self.filters)} convolutions")
-        if self.poolings and self.poolings[0] is not None and self.poolings[0].reads == "previous":
+        first, clustered = next(iter(self.poolings), None), False
+        if isinstance(first, AttentionPooling) and first.reads == "previous":
             raise ValueError(
                 "poolings: nothing entered a convolution before the first one; let its pooling read 'current'"
             )
-        super().__post_init__()
+        for i, pooling in enumerate(self.poolings):
+            if clustered and isinstance(pooling, AttentionPooling):
+                raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to be before it")
+            clustered = clustered or isinstance(pooling, DiffPool)
+        if clustered and self.compact:
+            raise ValueError("compact: with DiffPool there are no dropped rows to leave out; expected False")
 
     @nn.compact
     def __call__(self, graph: GraphsTuple, topology: Topology | None = None, *, train: bool = False) -> Output:
@@ -93,11 +108,13 @@ class Network(nn.Module):
         """
         topology = edges(graph) if topology is None else topology
         x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
-        z, poolings = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
+        z, done = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
         if self.dropout and train:
             ids = graph.globals["id"] if "id" in (graph.globals or {}) else jnp.arange(len(z))
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
-        return Output(Linear(self.outputs, name="output")(z), poolings)
+        poolings = tuple(of for of in done if isinstance(of, Pooled))
+        auxiliary = tuple(of for of in done if not isinstance(of, Pooled))
+        return Output(Linear(self.outputs, name="output")(z), poolings, auxiliary)
 
     @nn.nowrap
     def convolution(self, i: int) -> ChebyGINConv:
@@ -112,11 +129,16 @@ class Network(nn.Module):
         target: Array | None,
         topology: Topology,
         terms: Array | None = None,
-    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
         """The network from the pooling before convolution `i` on: the readout, and what its poolings do."""
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
             return self._convolve(i, x, target, topology, terms)
+        if isinstance(pooling, DiffPool):
+            cluster_pool = ClusterPool(pooling, self.order, self.aggregation, self.hidden, name=f"pool_{i}")
+            x, topology, auxiliary = cluster_pool(x, topology)
+            z, later = self._convolve(i, x, None, topology)
+            return z, (auxiliary, *later)
         scored = x if pooling.reads == "current" else previous
         pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
         x, topology, pooled = pool(x, scored, target, topology)
@@ -128,7 +150,7 @@ class Network(nn.Module):
 
     def _convolve(
         self, i: int, x: Array, target: Array | None, topology: Topology, terms: Array | None = None
-    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
         """The network from convolution `i` on."""
         y = self.convolution(i)(x, topology, terms)
         if i < len(self.filters) - 1:
@@ -138,7 +160,7 @@ class Network(nn.Module):
 
     def _convolve_kept(
         self, i: int, x: Array, target: Array | None, topology: Blocks
-    ) -> tuple[Float[Array, "graphs features"], tuple[Pooled, ...]]:
+    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
         """`_convolve` on the rows of kept nodes."""
 
         def in_layout(layout: Layout) -> Callable[..., Any]:

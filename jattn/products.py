@@ -101,6 +101,32 @@ def _sparse_product_backward(saved: tuple[Sparse, Array], cotangent: Array) -> t
 sparse_product.defvjp(_sparse_product_forward, _sparse_product_backward)
 
 
+@jax.custom_vjp
+def lay_out(
+    x: Float[Array, "rows features"], rows: Int[Array, "places"], place_of: Int[Array, "rows"]
+) -> Float[Array, "places features"]:
+    """`x[rows]`, where no row has two places; 0 where there is none. Its VJP gathers, where a scatter would take long.
+
+    Args:
+      x: the rows.
+      rows: the row of each place, or one out of range.
+      place_of: the place of each row, or one out of range.
+    """
+    return x.at[rows].get(mode="fill", fill_value=0)
+
+
+def _lay_out_forward(x: Array, rows: Array, place_of: Array) -> tuple[Array, tuple[Array, Array]]:
+    return lay_out(x, rows, place_of), (rows, place_of)
+
+
+def _lay_out_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None, None]:
+    rows, place_of = saved
+    return lay_out(cotangent, place_of, rows), None, None
+
+
+lay_out.defvjp(_lay_out_forward, _lay_out_backward)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def segment_max(
     x: Float[Array, "rows features"], segment: Int[Array, "rows"], segments: int

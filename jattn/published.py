@@ -142,7 +142,7 @@ def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
     place = 0
     for i in range(len(network.filters)):
         pooling = network.poolings[i] if i < len(network.poolings) else None
-        if pooling is not None:
+        if isinstance(pooling, AttentionPooling):
             if pooling.scorer.kind != "truth":
                 params[f"pool_{i}"] = {
                     "scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer, min(network.order, 2))

@@ -14,7 +14,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,11 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn.products import Sparse, segment_max, sparse_product, symmetric_product
+from jattn.products import Sparse, lay_out, segment_max, sparse_product, symmetric_product
 from jattn.proximity import Proximity
 
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
+SPARSEST = 4  # rows for each node up to which graphs are laid out apart, a row being quicker there by 5 to 8 times
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
 
@@ -40,6 +41,7 @@ class Topology(abc.ABC):
       real: which graphs are not padding, [graphs].
       kept: which rows are nodes of real graphs and not dropped, [nodes].
       degrees: sum over kept neighbours of the edge weights, 0 for dropped nodes, [nodes].
+      largest: no graph has more nodes, padding aside; a number that is known when a program is compiled.
     """
 
     n_node: Int[Array, "graphs"]
@@ -47,12 +49,17 @@ class Topology(abc.ABC):
     real: Bool[Array, "graphs"]
     kept: Bool[Array, "nodes"]
     degrees: Float[Array, "nodes"]
+    largest: int = struct.field(pytree_node=False)
 
     @abc.abstractmethod
     def scaled(
         self, scale: Float[Array, "nodes"]
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
         """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
+
+    @abc.abstractmethod
+    def squared(self) -> Self:
+        """The same graphs with every edge weight squared."""
 
     def sum(self, x: Float[Array, "nodes *features"]) -> Float[Array, "graphs *features"]:
         """Sum over each graph's rows; dropped rows have to be 0, as `zero_dropped` leaves them."""
@@ -68,6 +75,21 @@ class Topology(abc.ABC):
     def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
         """Mean over each graph's kept nodes; an empty graph has 0."""
         return self.sum(x) / jnp.maximum(self.size, 1)[:, None]
+
+    def outer_sum(
+        self, s: Float[Array, "nodes clusters"], x: Float[Array, "nodes features"]
+    ) -> Float[Array, "graphs clusters features"]:
+        """S^T X of each graph: the sum over its rows of s_i x_i^T; dropped rows of both have to be 0."""
+        graphs, nodes = len(self.n_node), len(self.kept)
+        if graphs * self.largest > SPARSEST * nodes:
+            return self.sum(s[:, :, None] * x[:, None])
+        place, own = jnp.arange(self.largest), jnp.arange(nodes)
+        start = jnp.cumsum(self.n_node) - self.n_node
+        rows = jnp.where(place < self.n_node[:, None], start[:, None] + place, nodes)
+        within = own - self.spread(start)
+        place_of = jnp.where(within < self.largest, self.largest * self.graph_of + within, rows.size)
+        s_of, x_of = (lay_out(values, rows.reshape(-1), place_of).reshape(*rows.shape, -1) for values in (s, x))
+        return jnp.einsum("gnc,gnf->gcf", s_of, x_of)
 
     @property
     def size(self) -> Float[Array, "graphs"]:
@@ -121,6 +143,11 @@ class Edges(Topology):
         list_values = scale[a.list_rows] * a.list_values * scale[a.list_columns]
         return functools.partial(sparse_product, a._replace(values=values, list_values=list_values))
 
+    def squared(self) -> Self:  # noqa: D102
+        a = self.adjacency
+        adjacency = a._replace(values=a.values**2, list_values=a.list_values**2)
+        return dataclasses.replace(self, adjacency=adjacency).keep(self.kept)
+
     def tabulated(self, place: Int[Array, "edges"], width: int, rest: int) -> Self:
         """The same topology with the first edges of every node side by side, for speed.
 
@@ -170,6 +197,9 @@ class Blocks(Topology):
 
         return multiply
 
+    def squared(self) -> Self:  # noqa: D102
+        return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
+
 
 def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edges:
     """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
@@ -214,7 +244,7 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = 
     return topology.keep(topology.kept)
 
 
-def _listed(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Float[Array, "blocks block block"]:
+def _listed(graph: GraphsTuple, grouping: dict[str, Any], block: int) -> Float[Array, "blocks block block"]:
     """A from lists of edges."""
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
     crossing = jnp.any((graph.senders // block != graph.receivers // block) & (weights != 0))
@@ -224,7 +254,7 @@ def _listed(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Float
     return empty.at[graph.receivers, graph.senders % block].add(weights).reshape(-1, block, block)
 
 
-def _complete(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Float[Array, "blocks block block"]:
+def _complete(graph: GraphsTuple, grouping: dict[str, Any], block: int) -> Float[Array, "blocks block block"]:
     """A from positions: the weights between all nodes of a graph."""
     position, graph_of, kept = (
         x.reshape(-1, block, *x.shape[1:]) for x in (graph.nodes["position"], grouping["graph_of"], grouping["kept"])
@@ -234,7 +264,7 @@ def _complete(graph: GraphsTuple, grouping: dict[str, Array], block: int) -> Flo
     return jnp.where(joined, weights, 0)
 
 
-def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Array]:
+def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
     """The fields that all topologies share, degrees not yet counted."""
     real = jraph.get_graph_padding_mask(graph) if real is None else real
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
@@ -245,6 +275,7 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Array]:
         "real": real,
         "kept": real[graph_of],
         "degrees": jnp.zeros(rows),
+        "largest": rows,
     }
 
 

@@ -23,7 +23,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jattn.batching import Batch, Bucket, Split, gather, scatter
-from jattn.losses import Task, attention_loss, task_loss
+from jattn.losses import Task, attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network, Output
 from jattn.options import expect_one_of
 
@@ -66,8 +66,8 @@ class Predictions(NamedTuple):
 
     Attributes:
       prediction: outputs, [graphs, outputs].
-      attention: alpha of each pooling layer, 0 for nodes dropped before it, [nodes].
-      kept: nodes that each pooling layer kept, [nodes].
+      attention: alpha of each attention pooling, 0 for nodes dropped before it, [nodes].
+      kept: nodes that each attention pooling kept, [nodes].
     """
 
     prediction: Float[AnyArray, "*seeds graphs outputs"]
@@ -137,6 +137,8 @@ def make_train(
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
         total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
+        for per_graph in output.auxiliary:
+            total += auxiliary_loss(per_graph, topology.real, count)
         if config.attention_weight:
             target = graph.nodes["attention"]
             for pooled in output.poolings:

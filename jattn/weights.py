@@ -13,6 +13,7 @@ from typing import Any
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jattn.attention import Scorer
+from jattn.diffpool import DiffPool
 from jattn.model import Network
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.runs import read_arrays, write_arrays
@@ -61,15 +62,19 @@ def describe(network: Network) -> dict[str, Any]:
 
 def network_from(described: Mapping[str, Any]) -> Network:
     """The network that `describe` described."""
-    poolings = [None if pooling is None else _pooling_from(**pooling) for pooling in described["poolings"]]
+    poolings = [None if pooling is None else _pooling_from(pooling) for pooling in described["poolings"]]
     return Network(**{**described, "poolings": tuple(poolings)})
 
 
-def _describe_pooling(pooling: AttentionPooling) -> dict[str, Any]:
+def _describe_pooling(pooling: AttentionPooling | DiffPool) -> dict[str, Any]:
+    if isinstance(pooling, DiffPool):
+        return asdict(pooling)
     kind = next(name for name, rule in RULES.items() if isinstance(pooling.rule, rule))
     return {"rule": {kind: asdict(pooling.rule)}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}
 
 
-def _pooling_from(rule: Mapping[str, Any], scorer: Mapping[str, Any], reads: Any) -> AttentionPooling:
-    ((kind, settings),) = rule.items()
-    return AttentionPooling(RULES[kind](**settings), Scorer(**scorer), reads)
+def _pooling_from(described: Mapping[str, Any]) -> AttentionPooling | DiffPool:
+    if "clusters" in described:
+        return DiffPool(**described)
+    ((kind, settings),) = described["rule"].items()
+    return AttentionPooling(RULES[kind](**settings), Scorer(**described["scorer"]), described["reads"])

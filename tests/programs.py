@@ -14,7 +14,8 @@ from hypothesis import settings
 from jattn import packing
 from jattn.attention import Scorer
 from jattn.batching import Bucket, gather, put, scatter
-from jattn.losses import attention_loss, task_loss
+from jattn.diffpool import DiffPool
+from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.topology import blocks, edges
@@ -36,11 +37,14 @@ NETWORKS = {
     "truth": Network(
         (5, 4), readout="mean", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("truth")))
     ),
+    "diffpool": Network(
+        (5, 4), order=3, aggregation="sum", hidden=6, readout="max", outputs=3, poolings=(None, DiffPool(3))
+    ),
     "nothing kept": Network(
         (5, 4), readout="max", outputs=3, poolings=(AttentionPooling(Threshold(1.0), Scorer("linear")),)
     ),
 }
-POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "truth"]
+POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "truth", "diffpool"]
 SMALL_BLOCK = 8  # rows
 PACKED_BUCKET = Bucket(nodes=32, edges=152, graphs=8, largest=LARGEST, block=SMALL_BLOCK, dense=True)  # one a graph
 TABLE = {"width": 2, "rest": 80}  # so that usual graphs have edges in the table and in the list
@@ -69,6 +73,7 @@ def total_loss(params, network, graph, topology):
     output = network.apply({"params": params}, graph, topology)
     loss = task_loss(output.prediction, graph.globals["label"], topology.real, "classification")
     terms = [attention_loss(pooled, graph.nodes["attention"], topology) for pooled in output.poolings]
+    terms += [auxiliary_loss(per_graph, topology.real) for per_graph in output.auxiliary]
     return loss + sum(terms), output
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import colors, protocol
+from jattn.diffpool import DiffPool
 from jattn.runs import read_lines
 from jattn.weights import load_network
 
@@ -63,10 +64,12 @@ def test_a_seed_trains_the_same_among_others_and_alone(tmp_path):
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = colors.PRESETS[preset]
     network = settings.network(outputs=1)
-    assert bool(network.poolings) == (settings.attention != "none")
+    assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
     assert (network.order == 1) == ("gin" in preset or "gcn" in preset)
     assert (settings.dimension == 32) == preset.endswith("-h")
-    if network.poolings:
+    if preset == "diffpool":
+        assert network.poolings == (None, DiffPool(4))
+    elif network.poolings:
         assert (network.poolings[1].scorer.kind == "mlp") == preset.endswith("-d")
 
 
@@ -84,8 +87,9 @@ def test_validation_takes_the_place_of_the_test_subsets(tmp_path):
     assert results["subsets"].keys() == {"validation", "all"}
 
 
-def test_leave_one_out_gives_global_pooling_an_auc(tmp_path):
-    results = run(["global", "--leave-one-out-auc"], tmp_path / "run")
+@pytest.mark.parametrize("preset", ["global", "diffpool"])
+def test_leave_one_out_gives_networks_without_attention_an_auc(preset, tmp_path):
+    results = run([preset, "--leave-one-out-auc"], tmp_path / "run")
     assert len(results["subsets"]["all"]["attention_auc"][0]["values"]) == 2
     assert (tmp_path / "run/graphs.png").exists()
 
@@ -109,6 +113,9 @@ def test_published_files_are_read(shared, tmp_path):
         (["--dropout", "1.5"], "dropout: 1.5 is not allowed"),
         (["--pool-before", "7"], "pool_before: 7 is not allowed"),
         (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
+        (["diffpool", "--pool-before", "2"], "pool_before: 2 is not allowed, expected 0 to 1"),
+        (["diffpool", "--clusters", "0"], "clusters: 0 is not allowed, expected at least 1"),
+        (["weak", "--clusters", "4"], "clusters: DiffPool goes without attention=weak; say --attention none"),
         (["--data-dir", "/nowhere"], "/nowhere"),
         (["--train-graphs", "-4"], "train_graphs: -4 is not allowed"),
         (["--test-graphs", "0"], "test_graphs: 0 is not allowed"),

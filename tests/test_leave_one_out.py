@@ -49,7 +49,7 @@ def leave_one_out_by_loop(name, graph_list, task):
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("way", ["edges", "blocks", "dropped"])
-@pytest.mark.parametrize("name", ["gin"])
+@pytest.mark.parametrize("name", ["gin", "diffpool"])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @example(graph_list=CORNER_CASES["all of these"])
 @example(graph_list=CORNER_CASES["empty"])

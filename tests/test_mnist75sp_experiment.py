@@ -9,6 +9,7 @@ from digits import expect, write_strokes
 
 from experiments import stages
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
+from jattn.diffpool import DiffPool
 from jattn.runs import Lines, Run, read_arrays, read_lines
 from jattn.weights import load_network
 
@@ -96,8 +97,10 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert network.hidden == (64 if "gin" in preset else None)
     assert network.filters == (32 if preset.endswith("-h") else 4, 64, 512)
     assert (network.readout, network.dropout) == ("max", 0.5)
-    assert bool(network.poolings) == (settings.attention != "none")
-    if network.poolings:
+    assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
+    if preset == "diffpool":
+        assert network.poolings == (None, DiffPool(25), None)
+    elif network.poolings:
         first, second, pooling = network.poolings
         assert first is second is None
         assert pooling.reads == "previous"

@@ -13,8 +13,10 @@ from graph_strategies import make_graph
 from jattn import left_out, seeds
 from jattn.attention import Scorer
 from jattn.batching import pad, put
+from jattn.diffpool import DiffPool
 from jattn.graphs import select
 from jattn.left_out import leave_one_out_seeds
+from jattn.losses import auxiliary_loss, task_loss
 from jattn.model import Network
 from jattn.packing import pack, shuffled_batches
 from jattn.parallel import PARTS, over_devices, parts_of, sum_parts
@@ -124,6 +126,18 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     nodes = int(graphs.n_node.sum())
     np.testing.assert_allclose(said.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
     np.testing.assert_array_equal(said.kept[0][0], expected.poolings[0].kept[:nodes])
+
+
+def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
+    """The loss of an epoch that changes nothing is the mean over all graphs."""
+    network = Network((4, 4), outputs=3, poolings=(None, DiffPool(2)))
+    config = TrainConfig("classification", learning_rate=0.0)
+    trained = next(seeds.train_seeds(network, config, GRAPHS, [4], 1, 3))
+    graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
+    output = network.apply({"params": jax.tree.map(lambda x: x[0], trained.state.params)}, graph)
+    real = jnp.arange(len(graph.n_node)) < len(SIZES)
+    expected = task_loss(output.prediction, graph.globals["label"], real, "classification")
+    np.testing.assert_allclose(trained.loss[0], expected + auxiliary_loss(output.auxiliary[0], real), rtol=1e-5)
 
 
 def test_seeds_of_different_training_sets_train_as_each_alone():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.triangles import EXPERIMENT, PRESETS, SUPERVISED
+from jattn.diffpool import DiffPool
 from jattn.runs import read_lines
 from jattn.weights import load_network
 
@@ -50,6 +51,9 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert network.order == (1 if "gin" in preset or "gcn" in preset else 7)
     assert network.filters[0] == (128 if preset.endswith("-h") else 64)
     assert network.readout == "max"
+    if preset == "diffpool":
+        assert network.poolings == (None, DiffPool(4), None)
+        return
     if preset.startswith("global"):
         assert not network.poolings
         return
