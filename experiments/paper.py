@@ -1,0 +1,239 @@
+"""The paper's tables and figures: runs what is missing, then reads the runs' folders and writes it all down.
+
+    python -m experiments.paper table1 --data-dir DIR          COLORS, TRIANGLES, MNIST-75sp: tens of hours on 2 cores
+    python -m experiments.paper table1 --tasks colors          COLORS alone: about an hour
+    python -m experiments.paper table3 --tasks colors triangles --seeds colors=20 triangles=1
+    python -m experiments.paper table2                         COLLAB, PROTEINS, D&D: 3 draws of graphs x 5 seeds
+    python -m experiments.paper figures                        the study of initial attention
+    python -m experiments.paper all                            everything
+    python -m experiments.paper status                         what is done, and how long the rest will take
+
+Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. Each
+table is printed and written to --out as text, Markdown and CSV, with report.html beside them, one file that has tables,
+pictures and settings. The paper's figures stand in brackets beside ours; * marks those that differ by more than three
+standard errors.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, get_args
+
+import tyro
+
+from experiments.report import Section, write_report, write_tables
+from experiments.running import fail
+from experiments.sweep import command
+from experiments.sweeps.attempts import state
+from experiments.sweeps.grid import Grid, Job, jobs_of
+from experiments.sweeps.pool import Pool, shares
+from experiments.sweeps.summary import read_rows
+
+Task = Literal["colors", "triangles", "mnist75sp", "tu"]
+TASKS: tuple[Task, ...] = get_args(Task)
+SEEDS = {"colors": 100, "triangles": 2, "mnist75sp": 1, "tu": 5}
+SEEDS_A_JOB = {"colors": 10, "tu": 5}  # side by side in one program, where networks are small; one for others
+DRAWS = ("--data-seeds", "3")  # of training graphs of TU data sets
+DATASETS = ("PROTEINS", "COLLAB", "DD-200", "DD-300")
+STUDY = "initialization"
+RETRIES = 1  # of a run that fails
+
+# Rows of the tables, by preset. Table 3 has those of Table 1, too.
+TABLE_1 = {
+    "global-gcn": "GCN",
+    "global-gin": "GIN",
+    "global": "ChebyGIN",
+    "unsupervised-gin-topk": "GIN, top-k, unsupervised",
+    "unsupervised-topk": "ChebyGIN, top-k, unsupervised",
+    "unsupervised-gin": "GIN, unsupervised",
+    "unsupervised": "ChebyGIN, unsupervised",
+    "supervised-gin-topk": "GIN, top-k, supervised",
+    "supervised-topk": "ChebyGIN, top-k, supervised",
+    "supervised-gin": "GIN, supervised",
+    "supervised": "ChebyGIN, supervised",
+    "weak": "ChebyGIN, weakly supervised",
+    "upper-bound": "ChebyGIN, true attention",
+}
+TABLE_3 = {
+    **TABLE_1,
+    "diffpool": "DiffPool",
+    "global-h": "ChebyGIN-h",
+    **{f"{kind}-{size}": f"ChebyGIN-{size}, {kind}" for kind in ("unsupervised", "supervised") for size in "dh"},
+    "weak-d": "ChebyGIN-d, weakly supervised",
+    "weak-h": "ChebyGIN-h, weakly supervised",
+}
+TABLE_2 = {
+    "global": "global pooling",
+    "unsupervised": "attention, unsupervised",
+    "weak": "attention, weakly supervised",
+}
+TABLES: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
+    "table1": (TASKS[:3], TABLE_1),
+    "table2": (TASKS[3:], TABLE_2),
+    "table3": (TASKS[:3], TABLE_3),
+}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What to make."""
+
+    what: tyro.conf.Positional[Literal["table1", "table2", "table3", "figures", "all", "status"]]
+    """A table, the figures, all of it, or how far all of it is."""
+    out: Path = Path("paper")
+    """Folder of runs, tables and report."""
+    data_dir: Path | None = None
+    """Folder of the published data sets; without it COLORS and TRIANGLES are generated and others downloaded."""
+    tasks: tuple[Task, ...] = TASKS
+    """Tasks to make; tu stands for Table 2's data sets."""
+    rows: tuple[str, ...] = ()
+    """Presets to make, such as global and weak; all that a table has where none is named."""
+    seeds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TASK=N ...")] = ()
+    """Seeds of a task, where they are not to be 100 for colors, 2 for triangles, 1 for mnist75sp and 5, for each of 3
+    draws of training graphs, for tu."""
+    jobs: int | None = None
+    """Runs at once, each with its share of the machine; one for each GPU, or else core, where not given."""
+    quiet: bool = False
+    """Show nothing but errors and tables."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if row not in TABLE_3:
+                raise ValueError(f"rows: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs: {self.jobs} is not allowed, expected at least 1")
+        self.seeds_of("colors")
+
+    def seeds_of(self, task: str) -> int:
+        """Seeds of a task."""
+        said = dict(SEEDS)
+        for entry in self.seeds:
+            name, _, number = entry.partition("=")
+            if name not in SEEDS or not number.isdigit() or not int(number):
+                raise ValueError(f"seeds: {entry!r} is not allowed, expected TASK=N with TASK of {', '.join(SEEDS)}")
+            said[name] = int(number)
+        return said[task]
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """Names of the tables to make."""
+        return list(TABLES) if self.what in ("all", "status") else [self.what] if self.what in TABLES else []
+
+
+class Runs(NamedTuple):
+    """The runs of one task.
+
+    Attributes:
+      task: its name, and that of its folder.
+      labels: of its rows, by preset.
+      jobs: the runs.
+    """
+
+    task: str
+    labels: Mapping[str, str]
+    jobs: Sequence[Job]
+
+
+def runs_of(paper: Paper, table: str) -> list[Runs]:
+    """The runs that a table needs; those that two tables need have the same folder."""
+    tasks, labels = TABLES[table]
+    return [_runs(paper, task, labels) for task in tasks if task in paper.tasks]
+
+
+def _runs(paper: Paper, task: str, labels: Mapping[str, str]) -> Runs:
+    presets = tuple(preset for preset in labels if not paper.rows or preset in paper.rows)
+    arguments = () if paper.data_dir is None else ("--data-dir", str(_data_dir(paper.data_dir, task)))
+    seeds, a_job = paper.seeds_of(task), SEEDS_A_JOB.get(task, 1)
+    vary = {"dataset": DATASETS} if task == "tu" else {}
+    grid = Grid(task, presets, 0, seeds, a_job, (), vary, (*arguments, *(DRAWS if task == "tu" else ()), "--quiet"))
+    return Runs(task, labels, jobs_of(grid) if presets else [])
+
+
+def _data_dir(folder: Path, task: str) -> Path:
+    """MNIST's files may have a folder of their own among the data sets."""
+    own = folder / "mnist"
+    return own if task == "mnist75sp" and own.is_dir() else folder
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Makes what a command line asks for."""
+    try:
+        paper = tyro.cli(Paper, args=arguments, prog="python -m experiments.paper", description=__doc__)
+        tables = {table: runs_of(paper, table) for table in paper.tables}
+    except ValueError as error:
+        fail(str(error))
+    commands = {name: of for runs in _each(tables) for name, of in _commands(runs, paper.out).items()}
+    if paper.what in ("figures", "all", "status"):
+        study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
+        commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
+    try:
+        if paper.what == "status":
+            print(status(paper, tables, commands))
+        else:
+            make(paper, tables, commands)
+    except OSError as error:
+        fail(f"{error}; the same command goes on with what is there")
+
+
+def make(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
+    """Runs what is missing, then writes tables and report; exits with status 1 where a run failed."""
+    missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
+    failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
+    if asked is not None:
+        print("stopped; the same command goes on with what is there", file=sys.stderr)
+        raise SystemExit(128 + asked)
+    sections = [_section(table, runs, paper.out) for table, of in tables.items() for runs in of if runs.jobs]
+    write_tables(sections, paper.out)
+    write_report(sections, paper.out / STUDY, paper.out / "report.html")
+    print(f"{paper.out / 'report.html'} has tables, pictures and settings")
+    for name, why in failures.items():
+        print(f"{paper.out / name}: {why}", file=sys.stderr)
+    if failures:
+        raise SystemExit(1)
+
+
+def status(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> str:
+    """How many runs of each row are finished, and how long the rest will take by the time that finished ones took.
+
+    A row without a finished run is taken to need as long for a network as the mean of its task; of a task without any
+    nothing can be said.
+    """
+    at_once = len(shares(paper.jobs))
+    lines, known, unknown = [], 0.0, set()
+    for runs in {runs.task: runs for runs in reversed(list(_each(tables)))}.values():  # the longest list of each task
+        rows = read_rows(runs.jobs, paper.out / runs.task)
+        trained = sum(row.networks[0] for row in rows)
+        usual = sum(row.seconds for row in rows) / trained if trained else None
+        for row in rows:
+            done, asked = row.networks
+            each = row.seconds / done if done else usual
+            label = ", ".join([runs.task, *row.values.values(), runs.labels[row.preset]])
+            left = (
+                "" if each is None or done == asked else f", about {(asked - done) * each / 60:.0f} minutes of one job"
+            )
+            lines.append(f"{label}: {done} of {asked} networks{left}")
+            known += (asked - done) * (each or 0)
+            unknown |= {runs.task} if each is None and done < asked else set()
+    lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
+    left = f"about {known / at_once / 3600:.1f} hours with {at_once} jobs at once"
+    return "\n".join([*lines, f"left: {left}" + (f", and {', '.join(sorted(unknown))}: not known" if unknown else "")])
+
+
+def _each(tables: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:
+    return (runs for of in tables.values() for runs in of)
+
+
+def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
+    """Of each run, by the name of its folder within that of all."""
+    return {f"{runs.task}/{job.name}": command(job, out / runs.task) for job in runs.jobs}
+
+
+def _section(table: str, runs: Runs, out: Path) -> Section:
+    firsts = {job.row: out / runs.task / job.name for job in reversed(runs.jobs)}
+    folders = [firsts[row] for row in dict.fromkeys(job.row for job in runs.jobs)]
+    return Section(table, runs.task, runs.labels, read_rows(runs.jobs, out / runs.task), folders)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,191 @@
+"""Tables of our results beside the paper's, as text, Markdown and CSV, and one page of HTML with pictures, settings."""
+
+import base64
+import csv
+import html
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.sweeps.summary import Row, Score
+from jattn.runs import write_atomically
+
+TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
+PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 100}  # 1 where the paper does not say
+ERRORS = 3  # standard errors beyond which a figure counts as off
+PICTURES = ("accuracy.png", "graphs.png", "training.png")  # of a run
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; margin: 1em 0; } th, td { padding: .25em .8em; text-align: right; }
+th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px solid #ddd; }
+.off { background: #fff0c2; } .paper { color: #777; } img { max-width: 100%; } pre { overflow: auto; }
+"""
+
+
+class Section(NamedTuple):
+    """The rows of a table that are of one task.
+
+    Attributes:
+      table: its name.
+      task: its name.
+      labels: what rows are called, by preset.
+      rows: what their runs came to.
+      folders: of the first run of every row.
+    """
+
+    table: str
+    task: str
+    labels: Mapping[str, str]
+    rows: Sequence[Row]
+    folders: Sequence[Path]
+
+    @property
+    def title(self) -> str:
+        """What its table is called."""
+        return f"Table {self.table.removeprefix('table')}: {TITLES[self.task]}"
+
+    def label(self, row: Row) -> str:
+        """What a row is called."""
+        return ", ".join([*row.values.values(), self.labels[row.preset]])
+
+
+def is_off(score: Score, networks: int, task: str) -> bool | None:
+    """Whether a figure differs from the paper's by more than three standard errors; None where that can't be said.
+
+    The error is that of the difference of two means, sqrt(s^2 / n + s_paper^2 / n_paper). One network alone is taken to
+    have the paper's spread.
+    """
+    figure = re.fullmatch(r"([\d.]+)(?: ± ([\d.]+))?", score.paper)
+    if figure is None or not math.isfinite(score.mean):
+        return None
+    of_paper = float(figure[2] or 0)
+    own = score.std if networks > 1 else of_paper
+    error = math.sqrt(own**2 / networks + of_paper**2 / PAPER_RUNS[task])
+    return abs(score.mean - float(figure[1])) > ERRORS * error if error else None
+
+
+def cells(section: Section) -> tuple[list[str], list[list[str]]]:
+    """A table's headings and rows, as text: our figure, the paper's in brackets, * where they differ."""
+    headings = list(dict.fromkeys(of.heading for row in section.rows for of in row.scores.values() if of.heading))
+    lines = []
+    for row in section.rows:
+        trained, asked = row.networks
+        shown = {}
+        for score in row.scores.values():
+            shown[score.heading] = f"{score}{' *' if is_off(score, trained, section.task) else ''}"
+        of = f"{trained}" if trained == asked else f"{trained} of {asked}"
+        figures = [shown.get(heading, "") for heading in headings]
+        lines.append([section.label(row), *figures, of, f"{row.seconds:.0f}" if trained else ""])
+    return ["%", *headings, "networks", "seconds"], lines
+
+
+def as_text(section: Section) -> str:
+    """A table for a terminal."""
+    headings, lines = cells(section)
+    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
+    rows = [
+        "  ".join(
+            cell.ljust(width) if not i else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in [headings, *lines]
+    ]
+    return "\n".join([section.title, *(row.rstrip() for row in rows)])
+
+
+def as_markdown(section: Section) -> str:
+    """A table for a page."""
+    headings, lines = cells(section)
+    rows = [headings, ["---", *["---:"] * (len(headings) - 1)], *lines]
+    return "\n".join([f"## {section.title}", "", *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def as_rows(section: Section) -> Iterator[dict[str, Any]]:
+    """A line of CSV for each figure of a table."""
+    for row in section.rows:
+        trained, _ = row.networks
+        for name, score in row.scores.items():
+            off = is_off(score, trained, section.task)
+            yield {
+                "table": section.table,
+                "task": section.task,
+                "row": section.label(row),
+                "preset": row.preset,
+                "figure": name,
+                "mean": f"{score.mean:.3f}",
+                "std": f"{score.std:.3f}",
+                "networks": trained,
+                "paper": score.paper,
+                "off": "" if off is None else off,
+                "seconds": round(row.seconds),
+            }
+
+
+def write_tables(sections: Sequence[Section], out: Path) -> None:
+    """Prints all tables, and writes those of each name to a file in each format."""
+    for table in dict.fromkeys(section.table for section in sections):
+        own = [section for section in sections if section.table == table]
+        text = "\n\n".join(map(as_text, own)) + "\n"
+        print(text)
+        _write(out / f"{table}.txt", text)
+        _write(out / f"{table}.md", "\n\n".join(map(as_markdown, own)) + "\n")
+        rows = [row for section in own for row in as_rows(section)]
+        lines = io.StringIO()
+        if rows:
+            writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        _write(out / f"{table}.csv", lines.getvalue())
+
+
+def write_report(sections: Sequence[Section], study: Path, file: Path) -> None:
+    """Writes one page that needs no other file: tables, pictures and settings.
+
+    Args:
+      sections: tables.
+      study: folder of the study of initial attention, whose pictures come last, if there is one.
+      file: the page.
+    """
+    parts = ["<h1>Understanding attention and generalization in graph neural networks: results</h1>"]
+    parts += ["<p>Per cent, mean ± standard deviation over networks; the paper's figures in brackets.</p>"]
+    parts += [_table(section) + "".join(_details(section)) for section in sections]
+    pictures = sorted(study.glob("*.png"))
+    if pictures:
+        parts += ["<h2>Initial attention</h2>", *map(_picture, pictures)]
+    body = "\n".join(parts)
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Results</title><style>{STYLE}</style>{body}'
+    _write(file, page)
+
+
+def _table(section: Section) -> str:
+    headings, lines = cells(section)
+    head = "".join(f"<th>{html.escape(heading)}" for heading in headings)
+    rows = []
+    for line in lines:
+        marked = [(' class="off"' if cell.endswith("*") else "", html.escape(cell.removesuffix(" *"))) for cell in line]
+        rows.append("<tr>" + "".join(f"<td{off}>{cell}" for off, cell in marked))
+    return f"<h2>{html.escape(section.title)}</h2><table><tr>{head}{''.join(rows)}</table>"
+
+
+def _details(section: Section) -> Iterator[str]:
+    """Pictures and settings of every row, folded."""
+    for row, folder in zip(section.rows, section.folders, strict=True):
+        if not row.networks[0]:
+            continue
+        images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
+        settings = html.escape(json.dumps(json.loads((folder / "config.json").read_text()), indent=1))
+        name = html.escape(section.label(row))
+        yield f"<details><summary>{name}</summary>{images}<pre>{settings}</pre></details>"
+
+
+def _picture(path: Path) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return f'<p><img alt="{html.escape(path.stem)}" src="data:image/png;base64,{data}">'
+
+
+def _write(file: Path, text: str) -> None:
+    write_atomically(file, lambda temporary: temporary.write_text(text))

@@ -1,0 +1,118 @@
+"""The paper's tables: what is read from runs' folders, what counts as off, and what is run."""
+
+import csv
+import json
+import math
+
+import pytest
+
+from experiments import paper, report
+from experiments.sweeps.pool import Pool
+from experiments.sweeps.summary import Score
+from jattn.evaluation import spread
+
+
+def finish(folder, accuracy, auc=(), seconds=30.0):
+    """Makes the folder of a finished run."""
+    folder.mkdir(parents=True)
+    subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else [], "graphs": 5}
+    subsets = dict.fromkeys(("orig", "large", "largec", "all"), subset)
+    (folder / "results.json").write_text(json.dumps({"subsets": subsets, "seconds": {"train": seconds}}))
+    (folder / "config.json").write_text(json.dumps({"threshold": 0.05}))
+    (folder / "accuracy.png").write_bytes(b"\x89PNG picture")
+
+
+@pytest.fixture
+def two_of_three(tmp_path):
+    """COLORS with 20 seeds: weak is finished, global half done, supervised not begun."""
+    finish(tmp_path / "colors/weak_seeds=0-9", [90.0] * 10, [99.0] * 10)
+    finish(tmp_path / "colors/weak_seeds=10-19", [100.0] * 10, [99.8] * 10)
+    finish(tmp_path / "colors/global_seeds=0-9", [100.0] * 10, seconds=60.0)
+    return tmp_path
+
+
+ASKED = ["--tasks", "colors", "--rows", "global", "weak", "supervised", "--seeds", "colors=20"]
+
+
+def test_tables_are_written_from_the_folders_of_runs(two_of_three, monkeypatch, capsys):
+    started = []
+    monkeypatch.setattr(Pool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
+    paper.main(["table1", *ASKED, "--out", str(two_of_three)])
+    missing = ["colors/global_seeds=10-19", "colors/supervised_seeds=0-9", "colors/supervised_seeds=10-19"]
+    assert sorted(started) == missing
+
+    text = capsys.readouterr().out
+    assert "Table 1: COLORS" in text
+    line = next(line for line in text.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
+    assert "  95.0 ± 5.0 (100) *  " in line
+    assert text.startswith((two_of_three / "table1.txt").read_text())
+    assert "| ChebyGIN | 100.0 ± 0.0 (100) |" in (two_of_three / "table1.md").read_text()
+    with (two_of_three / "table1.csv").open() as file:
+        rows = {(row["preset"], row["figure"]): row for row in csv.DictReader(file)}
+    weak = rows["weak", "orig_accuracy"]
+    assert (weak["mean"], weak["std"], weak["networks"], weak["paper"]) == ("95.000", "5.000", "20", "100")
+    assert weak["off"] == "True"
+    assert rows["global", "orig_accuracy"]["networks"] == "10"
+    page = (two_of_three / "report.html").read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert "&quot;threshold&quot;: 0.05" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, capsys):
+    paper.main(["status", *ASKED, "--jobs", "1", "--out", str(two_of_three)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "colors, ChebyGIN, weakly supervised: 20 of 20 networks" in lines
+    assert "colors, ChebyGIN: 10 of 20 networks, about 1 minutes of one job" in lines
+    # 20 networks at the mean of the task, 120 s for 30, and 10 at 6 s
+    assert lines[-1] == f"left: about {(20 * 4 + 10 * 6) / 3600:.1f} hours with 1 jobs at once"
+    assert lines[-2] == "initialization: waiting"
+
+
+@pytest.mark.parametrize(
+    ("score", "networks", "off"),
+    [
+        (Score("Orig", 95.0, 0.0, "100"), 1, None),  # neither has a spread
+        (Score("Orig", 100.0, 0.0, ""), 10, None),
+        (Score("Orig", math.nan, 0.0, "90 ± 6"), 10, None),
+        (Score("Large", 93.0, 6.0, "90 ± 6"), 100, True),  # error sqrt(0.36 + 0.36) = 0.85, three of them 2.5
+        (Score("Large", 92.0, 6.0, "90 ± 6"), 100, False),
+        (Score("Large", 107.0, 0.0, "90 ± 6"), 1, False),  # one network has the paper's spread: 3 x 6.03
+        (Score("Large", 109.0, 0.0, "90 ± 6"), 1, True),
+    ],
+)
+def test_a_figure_is_off_where_it_differs_by_three_standard_errors(score, networks, off):
+    assert report.is_off(score, networks, "colors") is off
+
+
+def test_every_row_of_every_table_has_runs(tmp_path):
+    for table, (tasks, labels) in paper.TABLES.items():
+        runs = paper.runs_of(paper.Paper("all", out=tmp_path), table)
+        assert [of.task for of in runs] == list(tasks)
+        for of in runs:
+            assert {job.preset for job in of.jobs} == set(labels)
+
+
+def test_two_tables_share_their_runs(tmp_path):
+    asked = paper.Paper("all", out=tmp_path, tasks=("colors",))
+    first, third = (paper.runs_of(asked, table)[0] for table in ("table1", "table3"))
+    assert {job.name for job in first.jobs} < {job.name for job in third.jobs}
+    assert len([job for job in first.jobs if job.preset == "weak"]) == 10  # of 10 seeds each
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table4"], "table4"),
+        (["table1", "--tasks", "imagenet"], "imagenet"),
+        (["table1", "--rows", "weakest"], "rows: 'weakest' is not known; expected some of: global-gcn"),
+        (["table1", "--seeds", "colors=0"], "seeds: 'colors=0' is not allowed, expected TASK=N"),
+        (["table1", "--seeds", "ten"], "seeds: 'ten' is not allowed, expected TASK=N"),
+        (["table1", "--jobs", "0"], "jobs: 0 is not allowed"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(arguments, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        paper.main([*arguments, "--out", str(tmp_path)])
+    assert stop.value.code == 2
+    assert message in " ".join(capsys.readouterr().err.split())
