@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int
 from jraph import GraphsTuple
 
 from experiments.progress import count_graphs
-from experiments.running import MAY_DIFFER
+from experiments.running import MAY_DIFFER, Running
 from experiments.settings import Settings
 from experiments.stages import Stages
 from experiments.termination import Terminated
@@ -108,7 +108,7 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
     Raises:
       RunError: the folder is another run's, or can't be written.
     """
-    with _opened(settings, name) as run:
+    with opened(settings, name) as run:
         results = {} if run.finished else _run(settings, run, data, task, choose)
         if not is_first():
             return None
@@ -116,8 +116,8 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
 
 
 @contextmanager
-def _opened(settings: Settings, name: str) -> Iterator[Run]:
-    """The run's folder, of which processes other than the first know nothing."""
+def opened(settings: Running, name: str) -> Iterator[Run]:
+    """The run's folder, of which processes other than the first know nothing; a new one where settings name none."""
     with ExitStack() as held:
         run, failure = Run(Path(), Lines(None), finished=False), None
         if is_first():

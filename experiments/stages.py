@@ -5,7 +5,7 @@ Every stage goes on from where an interrupted run had come to.
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from jattn.model import Network
 from jattn.parallel import any_process, fetch, is_first, share
 from jattn.runs import Run, read_arrays, write_arrays
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
-from jattn.training import Params, Predictions, TrainConfig
+from jattn.training import Params, Predictions, State, TrainConfig
 
 AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
 AUC_NODES = 30_000_000  # nodes that these look at, in all; 10 seconds
@@ -83,6 +83,7 @@ class Stages:
         epochs: int,
         attention: Float[np.ndarray, "seeds nodes"] | None = None,
         validation: GraphsTuple | None = None,
+        start_from: Callable[[State], State] | None = None,
     ) -> Params:
         """The weights of all networks after training.
 
@@ -93,10 +94,15 @@ class Stages:
           epochs: how many.
           attention: its target, where it is not that of the graphs.
           validation: where the weights are to be those of the checkpoint that does best on some graphs: those graphs.
+          start_from: changes the state before the first epoch, where initial weights are to be others.
         """
         batch_size, start = self.settings.batch_size, time.perf_counter()
         training = prepare_seeds(network, config, self.graphs, self.seeds, epochs, batch_size, attention, self.members)
-        of = digest((self._data, repr((network, config, epochs, batch_size, self.seeds)), attention, self.members))
+        what: tuple[Any, ...] = repr((network, config, epochs, batch_size, self.seeds)), attention, self.members
+        if start_from is not None:
+            training = training._replace(state=start_from(training.state))
+            what = *what, fetch(training.state.params)
+        of = digest((self._data, *what))
         folder, events = self.run.folder / "checkpoints" / stage.replace(" ", "-"), self.run.folder / "tensorboard"
         with Checkpoints(folder, of) as checkpoints, can_wait() as asked:
             saved = checkpoints.last(training.state)

@@ -1,0 +1,176 @@
+"""Training COLORS from many initial projections p at once, and tables of what came of them that are made once."""
+
+import csv
+import io
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from jraph import GraphsTuple
+
+from experiments.colors import Colors
+from experiments.stages import Stages, digest
+from jattn.datasets.colors import GREEN
+from jattn.evaluation import join
+from jattn.metrics import accuracy, attention_auc, cosine_similarity
+from jattn.projections import with_projections
+from jattn.runs import Run, read_lines, write_atomically
+from jattn.seeds import predict_seeds
+from jattn.training import Params
+
+SUBSETS = ("orig", "large", "largec")
+INTEGERS = ("seed", "epoch")  # columns of tables
+POOLING = "pool_1"  # of the networks trained here
+
+Row = Mapping[str, Any]
+
+
+class Setting(NamedTuple):
+    """What is trained alike, apart from p.
+
+    Attributes:
+      name: of its stages and files.
+      colors: how to train; `seeds` of them from each p's distribution.
+      splits: COLORS of so many dimensions, host-side.
+    """
+
+    name: str
+    colors: Colors
+    splits: Mapping[str, GraphsTuple]
+
+    @property
+    def model_seeds(self) -> list[int]:
+        """Seeds of networks that have the same p's distribution."""
+        return list(range(self.colors.seed, self.colors.seed + self.colors.seeds))
+
+    @property
+    def colours(self) -> int:
+        """Columns of the features that are not 0 in training: n."""
+        return int(self.splits["train"].nodes["features"].shape[1]) - 1
+
+
+class Trained(NamedTuple):
+    """What came of some initial projections, one entry a network.
+
+    Attributes:
+      initial_cosine: with the optimum, of the p that training began with.
+      final_cosine: of the p that it ended with.
+      auc: of attention on all test subsets together, in per cent.
+      accuracies: on each of `SUBSETS`, in per cent.
+    """
+
+    initial_cosine: list[float]
+    final_cosine: list[float]
+    auc: list[float]
+    accuracies: list[list[float]]
+
+
+def optimum(colours: int) -> Float[np.ndarray, "colours"]:
+    """The direction of p that finds green nodes alone, the column that is 0 in training left out."""
+    return np.eye(colours, dtype=np.float32)[GREEN]
+
+
+def cosine(p: Float[np.ndarray, "columns"]) -> float:
+    """How well p points at the optimum, the last column left out, which is 0 in training: no gradient ever moves it."""
+    return cosine_similarity(p[:-1], optimum(len(p) - 1))
+
+
+def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray, "networks columns"]) -> Params:
+    """Trains a network from each p, all in one program; p's go through the seeds again and again.
+
+    Args:
+      run: whose stage it is; goes on from the stage's checkpoints.
+      setting: what to train.
+      stage: its name.
+      projections: initial p's, those of all seeds one after another.
+    """
+    colors, rounds = setting.colors, len(projections) // len(setting.model_seeds)
+    labels = np.tile(_weak_labels(run, setting), (rounds, 1)) if colors.attention == "weak" else None
+    stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds * rounds)
+    return stages.train(
+        stage,
+        colors.network(1),
+        colors.training("regression"),
+        colors.epochs,
+        labels,
+        start_from=lambda state: with_projections(state, POOLING, projections),
+    )
+
+
+def _weak_labels(run: Run, setting: Setting) -> Float[np.ndarray, "seeds nodes"]:
+    """Labels by each seed's twin, which has no attention and so is the same whatever p is; made once for all p's."""
+    colors = setting.colors
+    stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds)
+    name = f"{setting.name} twin"
+    params = stages.train(name, colors.twin(1), colors.twin_training("regression"), colors.twin_epochs)
+    file = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz"
+    return stages.labels(f"{setting.name} labels", file, colors.twin(1), params, colors.least_label)
+
+
+def test(setting: Setting, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
+    """Tests trained networks, as many at a time as there are seeds.
+
+    Args:
+      setting: what was trained.
+      params: their weights.
+      projections: initial p's of each.
+    """
+    network, graphs = setting.colors.network(1), join({name: setting.splits[name] for name in SUBSETS})
+    sizes = [len(setting.splits[name].n_node) for name in SUBSETS]
+    label, truth = (np.split(graphs.globals["label"], np.cumsum(sizes)[:-1])), graphs.nodes["attention"]
+    final = np.asarray(params[POOLING]["scorer"]["projection"]["kernel"])[:, :, 0]
+    auc, accuracies, together = [], [], len(setting.model_seeds)
+    for start in range(0, len(final), together):
+        chosen = jax.tree.map(lambda x, start=start: x[start : start + together], params)
+        said = predict_seeds(network, chosen, graphs)
+        auc += [attention_auc(np.asarray(of_network), truth) for of_network in said.attention[0]]
+        for output in said.prediction:
+            parts = np.split(np.asarray(output), np.cumsum(sizes)[:-1])
+            accuracies.append([accuracy(*part, "regression") for part in zip(parts, label, strict=True)])
+    return Trained([cosine(p) for p in projections], [cosine(p) for p in final], auc, accuracies)
+
+
+def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], Sequence[Row]]) -> list[Row]:
+    """A table of the run that is made once: read from its file if that is of the same settings, data and `of`.
+
+    Args:
+      run: in whose folder the file is.
+      setting: what it depends on.
+      name: of the table, and of the stage of training that it takes.
+      of: what else it depends on: arrays and strings.
+      make: makes it: stage -> rows of numbers.
+
+    Returns:
+      The rows, the same whether they were made or read.
+    """
+    file = run.folder / "parts" / f"{name.replace(' ', '-')}.csv"
+    colors = setting.colors
+    what = colors.network(1), colors.training("regression"), colors.epochs, colors.batch_size, setting.model_seeds
+    twin = colors.twin_training("regression"), colors.twin_epochs, colors.least_label
+    first = f"# {digest((dict(setting.splits), repr((colors.attention, what, twin)), of))}\n"
+    if not file.exists() or not file.read_text().startswith(first):
+        write_table(file, make(name), first)
+    # They take much room, and are of no use once the table is there.
+    shutil.rmtree(run.folder / "checkpoints" / name.replace(" ", "-"), ignore_errors=True)
+    rows = csv.DictReader(file.read_text().splitlines()[1:])
+    return [{column: int(x) if column in INTEGERS else float(x) for column, x in row.items()} for row in rows]
+
+
+def write_table(file: Path, rows: Sequence[Row], first: str = "") -> None:
+    """Writes rows of the same columns as CSV, with a line before them if wanted; never half of them."""
+    text = io.StringIO(first)
+    text.seek(0, io.SEEK_END)
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
+    write_atomically(file, lambda temporary: temporary.write_text(text.getvalue()))
+
+
+def curves(run: Run, stage: str) -> list[dict[str, Any]]:
+    """The metric lines of a stage that give the AUC: not all do, since that takes long."""
+    lines = read_lines(run.folder / "metrics.jsonl")
+    return [line for line in lines if line["stage"] == stage and "attention_auc" in line]

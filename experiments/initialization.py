@@ -1,0 +1,308 @@
+"""Initialisation of attention on COLORS: what is learnt from the p that training begins with.
+
+    python -m experiments.initialization --out runs/initialization                 all; the same again goes on with it
+    python -m experiments.initialization --dimensions 3 --models gcn --seeds 10    a part of it
+
+The projection p of linear attention is drawn from N(0, sigma) or U(-sigma, sigma). The folder gets:
+
+    points.csv      a row a network: cosine of its initial and final p with the optimum [0, 1, 0, ...], AUC, accuracies
+    good_share.csv  share of draws whose cosine is above 0.5, by the number of colours n
+    dynamics.csv    training accuracy and AUC by epoch, from p's of given cosines
+    *.png           pictures of these, like Figures 3, 4, 6, 8 and 9 of the paper
+
+All are in per cent but cosines, which leave out the last column of p: COLORS has n + 1 input columns, of which the last
+is 0 in training. The AUC is that of attention on all test graphs together.
+
+TIME
+
+Knyazev et al. 2019, section 4.2 and appendix.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import tyro
+from jraph import GraphsTuple
+
+from experiments import initialization_figures as pictures
+from experiments.colors import GIN, PRESETS, Colors
+from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train, write_table
+from experiments.protocol import opened
+from experiments.running import Running, configure_jax, fail
+from experiments.termination import ends_at_once
+from jattn.datasets.colors import generate_colors, published_colors
+from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
+from jattn.runs import Run, RunError, read_json, write_json
+
+Model = Literal["gin", "gcn"]
+Supervision = Literal["unsupervised", "supervised", "weak"]
+
+MODELS: dict[str, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
+GENERATED = ("train_graphs", "test_graphs", "data_seed")
+SHARES = range(3, 65)  # numbers of colours whose share of good draws is shown
+
+
+@dataclass(frozen=True)
+class Initialization(Running):
+    """The study's settings."""
+
+    # It runs in one process.
+    coordinator: tyro.conf.Suppress[str | None] = None
+    processes: tyro.conf.Suppress[int | None] = None
+    process: tyro.conf.Suppress[int | None] = None
+
+    data_dir: Path | None = None
+    """Folder (or zip) of the published COLORS-3, for --dimensions 3; sets are generated where not given."""
+    dimensions: tuple[int, ...] = (3, 16)
+    """Numbers of colours n."""
+    models: tuple[Model, ...] = ("gin", "gcn")
+    """Networks to train."""
+    supervision: tuple[Supervision, ...] = ("unsupervised", "supervised", "weak")
+    """Kinds of supervision of attention."""
+    distributions: tuple[Drawn, ...] = ("normal", "uniform")
+    """N(0, sigma), U(-sigma, sigma)."""
+    sigmas: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+    """Scales of p."""
+    seeds: int = 20
+    """Networks of each sigma. Those of all sigmas are trained at once."""
+    seed: int = 0
+    """The first of the seeds."""
+    epochs: int = 100
+    """Epochs to train, a third of the paper's. The learning rate is divided by 10 after 14 of 15 parts of them. A large
+    p needs many to turn: an epoch of 500 graphs moves none of its entries by more than about 0.016."""
+    cosines: tuple[float, ...] = (-0.75, 0.75, 1.0)
+    """Of p's whose training dynamics are shown, with GIN."""
+    dynamics_epochs: int = 300
+    """Epochs of the training dynamics; 0 leaves them out."""
+    train_graphs: int = 500
+    """Training graphs of a generated set."""
+    test_graphs: int = 500
+    """Graphs of each test subset of a generated set."""
+    data_seed: int = 0
+    """Seed of a generated set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        least = {"seeds": 1, "seed": 0, "epochs": 1, "dynamics_epochs": 0, "train_graphs": 1, "test_graphs": 1}
+        for name, smallest in least.items():
+            if getattr(self, name) < smallest:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {smallest}")
+        for name in ("dimensions", "models", "supervision", "distributions", "sigmas", "cosines"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name}: {values} is not allowed, expected at least one, and none twice")
+        if min(self.dimensions) < 3:
+            raise ValueError(f"dimensions: {min(self.dimensions)} is not allowed, expected at least 3")
+        if not 0 < min(self.sigmas) <= max(self.sigmas) < np.inf:
+            raise ValueError(f"sigmas: {self.sigmas} is not allowed, expected positive numbers")
+        if not max(map(abs, self.cosines)) <= 1:
+            raise ValueError(f"cosines: {self.cosines} is not allowed, expected -1 to 1")
+        if self.data_dir is not None and self.dimensions != (3,):
+            raise ValueError("data_dir: the published set has three colours; say --dimensions 3")
+        of_generated = {field.name: field.default for field in fields(self) if field.name in GENERATED}
+        for name, default in of_generated.items():
+            if self.data_dir is not None and getattr(self, name) != default:
+                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+
+    def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
+        """How to train one of its networks."""
+        # GIN's layers of 256 units are quicker one network after another on a CPU, by a third, and in a tenth of the
+        # memory; on a GPU many at once are quicker.
+        compact = model == "gin" and jax.default_backend() == "cpu"
+        return replace(
+            PRESETS[supervision],
+            **MODELS[model],
+            **{name: getattr(self, name) for name in ("seeds", "seed", "checkpoint_every", "tensorboard", "quiet")},
+            dimension=dimension,
+            compact=compact,
+            epochs=epochs,
+            decay=_decay(epochs),
+            twin_epochs=self.epochs,
+            twin_decay=_decay(self.epochs),
+        )
+
+    def data(self, dimension: int) -> dict[str, GraphsTuple]:
+        """COLORS of so many dimensions."""
+        if self.data_dir is not None:
+            return published_colors(self.data_dir)
+        return generate_colors(dimension, self.train_graphs, self.test_graphs, self.test_graphs, self.data_seed)
+
+
+def _decay(epochs: int) -> tuple[int, ...]:
+    return (round(epochs * 14 / 15),) if epochs > 1 else ()
+
+
+def study(settings: Initialization, run: Run) -> list[Row]:
+    """Trains what a study needs and is not there yet, and writes its tables and pictures.
+
+    Returns:
+      Its summary, as `summarize` makes it.
+    """
+    points: list[Row] = []
+    (run.folder / "parts").mkdir(exist_ok=True)
+    for n in settings.dimensions:
+        try:
+            splits = settings.data(n)
+        except (ValueError, OSError) as error:
+            fail(str(error))
+        if settings.dynamics_epochs and n == settings.dimensions[0]:
+            changes = dynamics(settings, run, splits, n)
+            write_table(run.folder / "dynamics.csv", changes)
+            pictures.save(pictures.dynamics_figure(changes), run.folder / "dynamics.png")
+        for model in settings.models:
+            for supervision in settings.supervision:
+                colors = settings.colors(n, model, supervision, settings.epochs)
+                setting = Setting(f"n{n} {model}", colors, splits)
+                for distribution in settings.distributions:
+                    key: dict[str, Any] = {"n": n, "model": model, "supervision": supervision}
+                    points += block(settings, run, setting, {**key, "distribution": distribution})
+    write_table(run.folder / "points.csv", points)
+    shares = share_rows()
+    write_table(run.folder / "good_share.csv", shares)
+    pictures.save(pictures.share_figure(shares, settings.dimensions), run.folder / "good_share.png")
+    for n in settings.dimensions:
+        of_n = [row for row in points if row["n"] == n]
+        pictures.save(pictures.sigma_figure(of_n), run.folder / f"sigma-n{n}.png")
+        pictures.save(pictures.cosine_figure(of_n), run.folder / f"cosine-n{n}.png")
+        pictures.save(pictures.auc_figure(of_n), run.folder / f"auc-n{n}.png")
+    summary = summarize(points)
+    write_json(run.folder / "results.json", {"summary": summary})  # the last file: a study that has it is finished
+    return summary
+
+
+def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> list[Row]:
+    """A row for every sigma and seed of one distribution: all of them are trained in one program.
+
+    Args:
+      settings: the study's.
+      run: its folder.
+      setting: what to train.
+      key: what the rows begin with; its "distribution" is that of p.
+    """
+    of = [(sigma, seed) for sigma in settings.sigmas for seed in setting.model_seeds]
+    projections = np.stack(
+        [draw_projection(key["distribution"], sigma, setting.colours + 1, seed) for sigma, seed in of]
+    )
+
+    def make(stage: str) -> list[Row]:
+        trained = test(setting, train(run, setting, stage, projections), projections)
+        return [
+            {
+                "sigma": sigma,
+                "seed": seed,
+                "cosine": trained.initial_cosine[i],
+                "final_cosine": trained.final_cosine[i],
+                "auc": trained.auc[i],
+                **dict(zip(SUBSETS, trained.accuracies[i], strict=True)),
+            }
+            for i, (sigma, seed) in enumerate(of)
+        ]
+
+    rows = part(run, setting, f"{setting.name} {key['supervision']} {key['distribution']}", projections, make)
+    return [{**key, **row} for row in rows]
+
+
+def dynamics(settings: Initialization, run: Run, splits: dict[str, GraphsTuple], n: int) -> list[Row]:
+    """Training accuracy and AUC of GIN by epoch, from p's of given cosines with the optimum, as long as N(0, 1) has."""
+    rows: list[Row] = []
+    for supervision in ("unsupervised", "supervised"):
+        colors = settings.colors(n, "gin", supervision, settings.dynamics_epochs)
+        setting = Setting(f"n{n} gin", colors, splits)
+        of = [(cosine, seed) for cosine in settings.cosines for seed in setting.model_seeds]
+        target, norm = optimum(setting.colours), float(np.sqrt(setting.colours))
+        projections = np.stack(
+            [np.append(projection_at(cosine, target, norm, seed), np.float32(0)) for cosine, seed in of]
+        )
+
+        def make(stage: str, setting: Setting = setting, p: Any = projections, of: Any = of) -> list[Row]:
+            train(run, setting, stage, p)
+            lines = curves(run, stage)
+            return [
+                {
+                    "cosine": cosine,
+                    "seed": seed,
+                    "epoch": line["epoch"],
+                    "accuracy": line["accuracy"]["values"][i],
+                    "auc": float(np.nan if (auc := line["attention_auc"][0]["values"][i]) is None else auc),
+                }
+                for i, (cosine, seed) in enumerate(of)
+                for line in lines
+            ]
+
+        made = part(run, setting, f"{setting.name} {supervision} dynamics", projections, make)
+        rows += [{"n": n, "model": "gin", "supervision": supervision, **row} for row in made]
+    return rows
+
+
+def share_rows() -> list[Row]:
+    """The share of good draws, in per cent, by number of colours; a cosine does not depend on sigma."""
+    return [
+        {
+            "n": n,
+            "normal": 100 * good_share("normal", n),
+            "normal_formula": 100 * good_share_normal(n),
+            "uniform": 100 * good_share("uniform", n),
+        }
+        for n in SHARES
+    ]
+
+
+def summarize(points: Sequence[Row]) -> list[Row]:
+    """Means over networks that began with a good p (cosine above 0.5) and over the others, for each kind of network."""
+    summary: list[Row] = []
+    for n, model, supervision in dict.fromkeys((row["n"], row["model"], row["supervision"]) for row in points):
+        for good in (True, False):
+            rows = [
+                row
+                for row in points
+                if (row["n"], row["model"], row["supervision"], row["cosine"] > GOOD) == (n, model, supervision, good)
+            ]
+            means = {
+                name: float(np.mean([row[name] for row in rows])) if rows else np.nan for name in (*SUBSETS, "auc")
+            }
+            key = {"n": n, "model": model, "supervision": supervision, "initial_p": "good" if good else "other"}
+            summary.append({**key, "networks": len(rows), **means})
+    return summary
+
+
+def table(summary: Sequence[Row]) -> str:
+    """The summary as text."""
+    rows = [["n", "model", "supervision", "initial p", "networks", "Orig", "Large", "LargeC", "AUC"]]
+    for row in summary:
+        rows.append([("-" if np.isnan(x) else f"{x:.1f}") if isinstance(x, float) else str(x) for x in row.values()])
+    widths = (4, 7, 14, 11, 9, 8, 8, 8, 8)
+    return "\n".join(
+        "".join(f"{x:<{w}}" if i < 4 else f"{x:>{w}}" for i, (x, w) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs the study that a command line asks for."""
+    try:
+        settings = tyro.cli(
+            Initialization, args=list(arguments), prog="python -m experiments.initialization", description=__doc__
+        )
+    except ValueError as error:
+        fail(str(error))
+    configure_jax(settings)
+    try:
+        with ends_at_once(), opened(settings, "initialization") as run:
+            summary = read_json(run.folder / "results.json")["summary"] if run.finished else study(settings, run)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except RunError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error}; what was saved before is kept, and the same command goes on from there")
+    print(table(summary))
+    print(f"the study is in {run.folder}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
