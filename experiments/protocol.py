@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 from jraph import GraphsTuple
 
+from experiments.best_start import best_start
 from experiments.progress import count_graphs
 from experiments.running import MAY_DIFFER, Running
 from experiments.settings import Settings
@@ -177,7 +178,10 @@ def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Par
     without = "global" if settings.clusters is None else "diffpool"
     stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
     validation = data.splits["validation"] if settings.best else None
-    return network, stages.train(stage, network, config, settings.epochs, labels, validation)
+    start = None
+    if settings.best_of > 1:
+        start = best_start(stages, network, config, settings.epochs, settings.best_of, labels)
+    return network, stages.train(stage, network, config, settings.epochs, labels, validation, start)
 
 
 def _counted(

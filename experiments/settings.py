@@ -63,6 +63,9 @@ class Settings(Running):
     """Distribution of attention's initial weights."""
     init_scale: float = 1.0
     """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
+    best_of: int = 1
+    """Initial attentions of each network: all of them train for a tenth of the epochs, and training begins with the one
+    whose training loss is least then. Unsupervised attention needs it most."""
     attention_weight: float = 100.0
     """Weight of the attention loss (beta)."""
     least_label: float = 0.0
@@ -101,7 +104,16 @@ class Settings(Running):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = ("seeds", "order", "epochs", "twin_epochs", "batch_size", "scorer_hidden", "scorer_layers")
+        positive = (
+            "seeds",
+            "best_of",
+            "order",
+            "epochs",
+            "twin_epochs",
+            "batch_size",
+            "scorer_hidden",
+            "scorer_layers",
+        )
         for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
@@ -119,6 +131,9 @@ class Settings(Running):
         if not self.filters or min(self.filters) < 1:
             raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
         self._check_poolings()
+
+        if self.best_of > 1 and self.attention in ("none", "truth"):
+            raise ValueError(f"best_of: with attention={self.attention} there are no weights of attention to choose")
 
     def _check_poolings(self) -> None:
         attention, last = self.attention != "none", len(self.filters) - 1

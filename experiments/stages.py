@@ -26,7 +26,7 @@ from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
 from jattn.parallel import any_process, fetch, is_first, share
-from jattn.runs import Run, read_arrays, write_arrays
+from jattn.runs import Run, read_arrays, read_lines, write_arrays
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, State, TrainConfig
 
@@ -138,6 +138,13 @@ class Stages:
             if validation is not None:
                 state = checkpoints.best(state).state
         return fetch(state.params)
+
+    def last_loss(self, stage: str) -> Float[np.ndarray, "seeds"]:
+        """The loss of every network in the last epoch of a stage."""
+        lines = read_lines(self.run.folder / "metrics.jsonl") if is_first() else []
+        values = [line["loss"]["values"] for line in lines if line["stage"] == stage]
+        loss = np.array(values[-1] if values else [0.0] * len(self.seeds), np.float32)  # null becomes NaN
+        return share(loss)
 
     def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
         """What an epoch's predictions say."""
