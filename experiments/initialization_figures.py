@@ -226,4 +226,5 @@ def _style(axes: Axes, label: str, under: str) -> None:
     axes.set_xlabel(under, fontsize=9)
     axes.tick_params(which="both", labelsize=8)
     axes.grid(color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
