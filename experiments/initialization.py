@@ -114,8 +114,7 @@ class Initialization(Running):
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """How to train one of its networks."""
-        # GIN's layers of 256 units are quicker one network after another on a CPU, by a third, and in a tenth of the
-        # memory; on a GPU many at once are quicker.
+        # GIN's layers of 256 units are quicker one network after another on a CPU, by a third, and need less memory.
         compact = model == "gin" and jax.default_backend() == "cpu"
         return replace(
             PRESETS[supervision],
