@@ -209,15 +209,17 @@ def status(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping
             done, asked = row.networks
             each = row.seconds / done if done else usual
             label = ", ".join([runs.task, *row.values.values(), runs.labels[row.preset]])
-            left = (
-                "" if each is None or done == asked else f", about {(asked - done) * each / 60:.0f} minutes of one job"
-            )
+            left = "" if each is None or done == asked else f", about {_span((asked - done) * each)} of one job"
             lines.append(f"{label}: {done} of {asked} networks{left}")
             known += (asked - done) * (each or 0)
             unknown |= {runs.task} if each is None and done < asked else set()
     lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
-    left = f"about {known / at_once / 3600:.1f} hours with {at_once} jobs at once"
+    left = f"about {_span(known / at_once)} with {at_once} jobs at once"
     return "\n".join([*lines, f"left: {left}" + (f", and {', '.join(sorted(unknown))}: not known" if unknown else "")])
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
 
 
 def _each(tables: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:

@@ -65,7 +65,7 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
     assert "colors, ChebyGIN, weakly supervised: 20 of 20 networks" in lines
     assert "colors, ChebyGIN: 10 of 20 networks, about 1 minutes of one job" in lines
     # 20 networks at the mean of the task, 120 s for 30, and 10 at 6 s
-    assert lines[-1] == f"left: about {(20 * 4 + 10 * 6) / 3600:.1f} hours with 1 jobs at once"
+    assert lines[-1] == f"left: about {(20 * 4 + 10 * 6) / 60:.0f} minutes with 1 jobs at once"
     assert lines[-2] == "initialization: waiting"
 
 
