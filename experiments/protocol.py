@@ -113,7 +113,12 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
         results = {} if run.finished else _run(settings, run, data, task, choose)
         if not is_first():
             return None
-        return {**(results or read_json(run.folder / "results.json")), "folder": str(run.folder)}
+        results = results or read_json(run.folder / "results.json")
+        if "subsets" not in results:
+            raise RunError(
+                f"{run.folder / 'results.json'}: no results; remove it, and the same command makes them again"
+            )
+        return {**results, "folder": str(run.folder)}
 
 
 @contextmanager
@@ -123,7 +128,9 @@ def opened(settings: Running, name: str) -> Iterator[Run]:
         run, failure = Run(Path(), Lines(None), finished=False), None
         if is_first():
             try:
-                run = held.enter_context(open_run(settings.out or _new_folder(name), settings, MAY_DIFFER))
+                # The best checkpoint is chosen among those that are saved.
+                free = [of for of in MAY_DIFFER if of != "checkpoint_every" or not getattr(settings, "best", False)]
+                run = held.enter_context(open_run(settings.out or _new_folder(name), settings, free))
             except RunError as error:
                 failure = error
         if any_process(failure is not None):

@@ -6,9 +6,10 @@ Every stage goes on from where an interrupted run had come to.
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -26,7 +27,7 @@ from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
 from jattn.parallel import any_process, fetch, is_first, share
-from jattn.runs import Run, read_arrays, read_lines, write_arrays
+from jattn.runs import Run, RunError, read_arrays, read_lines, write_arrays
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, State, TrainConfig
 
@@ -103,8 +104,8 @@ class Stages:
             training = training._replace(state=start_from(training.state))
             what = *what, fetch(training.state.params)
         of = digest((self._data, *what))
-        folder, events = self.run.folder / "checkpoints" / stage.replace(" ", "-"), self.run.folder / "tensorboard"
-        with Checkpoints(folder, of) as checkpoints, can_wait() as asked:
+        events = self.run.folder / "tensorboard"
+        with Checkpoints(self._checkpoints(stage), of) as checkpoints, can_wait() as asked:
             saved = checkpoints.last(training.state)
             if saved.epoch < epochs:  # or else there may be lines of later stages
                 self.run.lines.cut(stage, saved.epoch)
@@ -121,30 +122,36 @@ class Stages:
                     line |= {"seconds": round(seconds, 3), **resources(self._trained() / (seconds - before))}
                     before = seconds
                     ends = any_process(asked())
-                    due = ends or epoch.number % self.settings.checkpoint_every == 0 or epoch.number == epochs
-                    if due and validation is not None:
+                    due = epoch.number % self.settings.checkpoint_every == 0 or epoch.number == epochs
+                    if due and validation is not None:  # others can't be the best: it would matter when a run was cut
                         line["validation_accuracy"] = self._validate(network, state.params, validation)
                     self.run.lines.write(line)
                     event_file.write(line)
                     progress.show(line)
-                    if due:
-                        score = line["validation_accuracy"]["mean"] if validation is not None else None
+                    if due or ends:
+                        score = line["validation_accuracy"]["mean"] if due and validation is not None else None
                         checkpoints.save(epoch.number, state, seconds, score)
                     if ends:
                         break
             self.seconds[stage] = time.perf_counter() - start
-            if any_process(asked()):
-                raise Terminated  # also where another process was asked
-            if validation is not None:
+            ended = any_process(asked())
+            if validation is not None and not ended:
                 state = checkpoints.best(state).state
+        if ended:  # as another process was asked to
+            raise Terminated
         return fetch(state.params)
 
     def last_loss(self, stage: str) -> Float[np.ndarray, "seeds"]:
         """The loss of every network in the last epoch of a stage."""
         lines = read_lines(self.run.folder / "metrics.jsonl") if is_first() else []
         values = [line["loss"]["values"] for line in lines if line["stage"] == stage]
-        loss = np.array(values[-1] if values else [0.0] * len(self.seeds), np.float32)  # null becomes NaN
-        return share(loss)
+        if is_first() and not values:
+            where = f"{self.run.folder / 'metrics.jsonl'}: the lines of {stage} are gone"
+            raise RunError(f"{where}; remove {self._checkpoints(stage)}, and the same command trains that stage again")
+        return share(np.array(values[-1] if values else [0.0] * len(self.seeds), np.float32))  # null becomes NaN
+
+    def _checkpoints(self, stage: str) -> Path:
+        return self.run.folder / "checkpoints" / stage.replace(" ", "-")
 
     def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
         """What an epoch's predictions say."""
@@ -190,7 +197,10 @@ class Stages:
         Those under `least` are 0. The others need not be normalised again, as the loss does that.
         """
         start, of = time.perf_counter(), np.frombuffer(bytes.fromhex(digest((self._data, params))), np.uint8)
-        before = read_arrays(file) if is_first() and file.exists() else {}
+        before: dict[str, np.ndarray] = {}
+        if is_first() and file.exists():
+            with suppress(ValueError, OSError, EOFError, BadZipFile):  # of a damaged file, which is made anew
+                before = read_arrays(file)
         if any_process("of" in before and np.array_equal(before["of"], of)):
             nothing = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32)
             target, seconds = share((before.get("target", nothing), before.get("seconds", np.float32(0))))

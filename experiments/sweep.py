@@ -172,7 +172,10 @@ def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingPr
 def _held(out: Path) -> Iterator[None]:
     """Within, this process alone runs or submits the sweep of a folder."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fail(f"{out}: can't hold a sweep ({error.strerror}); choose another folder")
         with FileLock(out / "sweep.lock", timeout=0):
             yield
     except Timeout:

@@ -1,4 +1,4 @@
-"""SIGTERM, by which batch systems ask a job to end: at once, or where training can be gone on with."""
+"""SIGTERM, by which batch systems ask a job to end, and Ctrl-C: at once, or where training can be gone on with."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -32,17 +32,22 @@ def ends_at_once() -> Iterator[None]:
 
 @contextmanager
 def can_wait() -> Iterator[Callable[[], bool]]:
-    """Within, SIGTERM waits: yields a function that says whether it came. `Terminated` is raised at the end if so."""
-    came = False
+    """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came.
+
+    In the end `Terminated` or KeyboardInterrupt is raised if so. A second Ctrl-C does not wait.
+    """
+    came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
+        if came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        came.append(number)
 
-    before = signal.signal(signal.SIGTERM, note)
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield lambda: came
+        yield lambda: bool(came)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if came:
-        raise Terminated
+        raise Terminated if signal.SIGTERM in came else KeyboardInterrupt

@@ -116,14 +116,22 @@ class Checkpoints:
         return self._told(state, lambda target: next(filter(None, map(self._reader(target), self._epochs())), None))
 
     def best(self, state: State) -> Saved:
-        """The checkpoint of the highest score, of equal ones the last; `state` says what it looks like."""
+        """The checkpoint of the highest score, of equal ones the last; `state` says what it looks like.
+
+        Raises:
+          RunError: it can't be read.
+        """
         manager = self._manager
 
         def read(target: State) -> Saved | None:
             assert manager is not None
             manager.wait_until_finished()
-            scored = [(manager.metrics(epoch)["score"], epoch) for epoch in manager.all_steps()]
-            return self._reader(target)(max(scored)[1])
+            metrics = {epoch: manager.metrics(epoch) for epoch in manager.all_steps()}
+            scored = [(of["score"], epoch) for epoch, of in metrics.items() if of is not None]
+            found = self._reader(target)(max(scored)[1]) if scored else None
+            if found is None:
+                raise RunError(f"{self.folder}: the best checkpoint can't be read; remove the folder to train anew")
+            return found
 
         return self._told(state, read)
 

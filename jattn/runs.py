@@ -122,12 +122,27 @@ def _expect_same(config_file: Path, settings: dict[str, Any], may_differ: Collec
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file, without a last one that was not written to its end."""
-    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    """The JSON lines of a file, without a last one that was not written to its end.
+
+    Raises:
+      RunError: another line is not JSON.
+    """
+    lines = []
+    for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
+        if line.endswith("\n"):
+            try:
+                lines.append(json.loads(line))
+            except ValueError as error:
+                raise RunError(f"{path}: line {number} is not JSON ({error}); remove it") from error
+    return lines
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object that `write_json` wrote; null becomes NaN."""
+    """The JSON object that `write_json` wrote; null becomes NaN.
+
+    Raises:
+      RunError: the file holds something else.
+    """
 
     def numbers(value: Any) -> Any:
         if isinstance(value, dict):
@@ -136,7 +151,13 @@ def read_json(path: Path) -> dict[str, Any]:
             return [numbers(item) for item in value]
         return math.nan if value is None else value
 
-    return numbers(json.loads(path.read_text()))
+    try:
+        found = numbers(json.loads(path.read_text()))
+    except ValueError as error:
+        raise RunError(f"{path}: not JSON ({error}); remove it, and the same command makes it again") from error
+    if not isinstance(found, dict) or not found:
+        raise RunError(f"{path}: no JSON object; remove it, and the same command makes it again")
+    return found
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from flax.traverse_util import flatten_dict, unflatten_dict
 
@@ -43,6 +44,8 @@ def load_network(path: str | Path) -> tuple[Network, Params]:
       ValueError: the file is not one of those.
       FileNotFoundError: there is none.
     """
+    if Path(path).exists() and not is_zipfile(path):
+        raise ValueError(f"{path}: not a network that save_network wrote (no npz file)")
     try:
         arrays = read_arrays(Path(path))
         network = network_from(json.loads(str(arrays.pop(NETWORK))))

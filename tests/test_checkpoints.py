@@ -61,6 +61,20 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["3", "5", "6"]
 
 
+def test_only_checkpoints_with_a_score_can_be_the_best(tmp_path):
+    with Checkpoints(tmp_path, "this") as checkpoints:
+        checkpoints.save(1, state(1), seconds=0.0, score=50.0)
+        checkpoints.save(2, state(2), seconds=0.0)  # where a run was asked to end
+        checkpoints.save(3, state(3), seconds=0.0, score=40.0)
+        assert checkpoints.best(state(0)).epoch == 1
+        shutil.rmtree(tmp_path / "1" / "state")
+        with (
+            pytest.warns(UserWarning, match="can't be read"),
+            pytest.raises(RunError, match="the best checkpoint can't"),
+        ):
+            checkpoints.best(state(0))
+
+
 def test_a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before(tmp_path):
     with Checkpoints(tmp_path, "this") as checkpoints:
         for epoch in (1, 2):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jattn.runs import Lines, RunError, open_run, read_lines, write_atomically, write_json
+from jattn.runs import Lines, RunError, open_run, read_json, read_lines, write_atomically, write_json
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,16 @@ def test_lines_are_forgotten_after_an_epoch_of_a_stage(stage, epoch, kept, tmp_p
     lines.write({"stage": "new", "epoch": 1})
     lines.close()
     assert [(line["stage"], line["epoch"]) for line in read_lines(path)] == [*written[:kept], ("new", 1)]
+
+
+def test_files_that_are_damaged_are_named(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1}\nnonsense\n')
+    with pytest.raises(RunError, match=r"metrics\.jsonl: line 2 is not JSON"):
+        read_lines(tmp_path / "metrics.jsonl")
+    for content in ("garbage", "{}", "[1]"):
+        (tmp_path / "results.json").write_text(content)
+        with pytest.raises(RunError, match=r"results\.json: .*; remove it, and the same command makes it again"):
+            read_json(tmp_path / "results.json")
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path):

@@ -11,7 +11,7 @@ from experiments.protocol import title
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job
 from jattn.evaluation import spread
-from jattn.runs import read_json, write_atomically
+from jattn.runs import RunError, read_json, write_atomically
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -67,11 +67,18 @@ def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
 
 def _row(jobs: Sequence[Job], out: Path) -> Row:
     states = {job.name: state(out / job.name) for job in jobs}
-    results = [read_json(out / name / "results.json") for name, of in states.items() if of == "done"]
+    results, failures = [], {}
+    for name in [name for name, of in states.items() if of == "done"]:
+        try:
+            found = read_json(out / name / "results.json")
+            results.append({"subsets": found["subsets"], "seconds": found["seconds"]})
+        except (RunError, KeyError) as error:
+            states[name], failures[name] = "failed", f"results.json is damaged ({error}); remove it to make it again"
     first, asked = jobs[0], sum(job.networks for job in jobs)
     trained = sum(len(of["subsets"]["all"]["accuracy"]["values"]) for of in results)
     seconds = sum(sum(of["seconds"].values()) for of in results)
-    failures = {name: reason(out / name, last_status(out / name)) for name, of in states.items() if of == "failed"}
+    for name in [name for name, of in states.items() if of == "failed" and name not in failures]:
+        failures[name] = reason(out / name, last_status(out / name))
     scores = _scores([of["subsets"] for of in results], first) if results else {}
     return Row(first.preset, first.values, Counter(states.values()), (trained, asked), seconds, scores, failures)
 
