@@ -214,9 +214,9 @@ def status(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping
             known += (asked - done) * (each or 0)
             unknown |= {runs.task} if each is None and done < asked else set()
     lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
-    left = [f"about {_span(known / at_once)} with {at_once} jobs at once"] if known or not unknown else []
-    left += [f"not known for {', '.join(sorted(unknown))}, of which no run is finished"] if unknown else []
-    return "\n".join([*lines, f"left: {'; '.join(left)}"])
+    rest = [f"about {_span(known / at_once)} with {at_once} jobs at once"] if known or not unknown else []
+    rest += [f"not known for {', '.join(sorted(unknown))}, of which no run is finished"] if unknown else []
+    return "\n".join([*lines, f"left: {'; '.join(rest)}"])
 
 
 def _span(seconds: float) -> str:
