@@ -113,7 +113,14 @@ class Checkpoints:
 
         Those that can't be read are removed with a warning, so that training can write them anew.
         """
-        return self._told(state, lambda target: next(filter(None, map(self._reader(target), self._epochs())), None))
+        manager = self._manager
+
+        def read(target: State) -> Saved | None:
+            assert manager is not None
+            epochs = sorted(manager.all_steps(), reverse=True)
+            return next(filter(None, map(self._reader(target), epochs)), None)
+
+        return self._told(state, read)
 
     def best(self, state: State) -> Saved:
         """The checkpoint of the highest score, of equal ones the last; `state` says what it looks like.
@@ -144,26 +151,18 @@ class Checkpoints:
         key = jax.random.wrap_key_data(whole.key)
         return Saved(int(epoch), whole._replace(key=key), float(seconds)) if epoch else Saved(0, state, 0.0)
 
-    def _epochs(self) -> list[int]:
-        """Epochs that have a checkpoint, the last first; none where they are not of what is trained."""
-        assert self._manager is not None
-        return sorted(self._manager.all_steps(), reverse=True)
-
     def _reader(self, target: State) -> Callable[[int], Saved | None]:
         """A function that reads the checkpoint of an epoch, or removes it: one that is damaged or of something else."""
 
         def read(epoch: int) -> Saved | None:
             manager = self._manager
             assert manager is not None
-            items = {STATE: ocp.args.StandardRestore(target), ABOUT: ocp.args.JsonRestore()}
             why = "is of other data or settings"
             try:
-                if (
-                    manager.restore(epoch, args=ocp.args.Composite(about=ocp.args.JsonRestore()))[ABOUT]["of"]
-                    == self.of
-                ):
-                    found = manager.restore(epoch, args=ocp.args.Composite(**items))
-                    return Saved(epoch, found[STATE], found[ABOUT]["seconds"])
+                about = manager.restore(epoch, args=ocp.args.Composite(**{ABOUT: ocp.args.JsonRestore()}))[ABOUT]
+                if about["of"] == self.of:
+                    found = manager.restore(epoch, args=ocp.args.Composite(**{STATE: ocp.args.StandardRestore(target)}))
+                    return Saved(epoch, found[STATE], about["seconds"])
             except Exception as error:  # a damaged file makes any kind
                 why = f"can't be read ({_reason(error)})"
             warnings.warn(f"{self.folder / str(epoch)}: {why}; it is removed", stacklevel=2)
