@@ -25,7 +25,7 @@ class Running:
     devices: int | Literal["all"] = "all"
     """Devices to use: GPUs or TPU cores, or else CPU cores."""
     checkpoint_every: int = 10
-    """Epochs between checkpoints. One is also saved when the program is asked to end (SIGTERM)."""
+    """Epochs between checkpoints. One is also saved when the program is asked to end (SIGTERM, Ctrl-C)."""
     tensorboard: bool = False
     """Write the metrics also as TensorBoard's event files, into the run's folder. Needs the extra "tensorboard"."""
     quiet: bool = False

@@ -101,11 +101,8 @@ def prepare_seeds(
         if value < 1:
             raise ValueError(f"{name}: {value} is not allowed, expected at least 1")
     split = put(graphs)
-    label = np.asarray(graphs.globals["label"])
-    if config.task == "classification" and not (label.min() >= 0 and label.max() < network.outputs):
-        raise ValueError(
-            f"label: {label.min()} to {label.max()}, but the network has classes 0 to {network.outputs - 1}"
-        )
+    if config.task == "classification":
+        _expect_classes(np.asarray(graphs.globals["label"]), network.outputs)
     n_node = np.asarray(graphs.n_node)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
@@ -141,6 +138,11 @@ def prepare_seeds(
 
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+
+
+def _expect_classes(label: Int[np.ndarray, "graphs"], classes: int) -> None:
+    if not (label.min() >= 0 and label.max() < classes):
+        raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {classes - 1}")
 
 
 def _with_first_terms(split: Split, network: Network) -> Split:
