@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from jattn.figures import CURVES, save
 from jattn.projections import GOOD, common_scales
 
-__all__ = ["auc_figure", "cosine_figure", "dynamics_figure", "save", "share_figure", "sigma_figure"]
+__all__ = ["auc_figure", "cosine_figure", "dynamics_figure", "finish_panel", "save", "share_figure", "sigma_figure"]
 
 MEASURES = {
     "orig": "accuracy on Orig (%)",
@@ -54,7 +54,7 @@ def sigma_figure(points: Sequence[Row]) -> Figure:
             axes.set_xticks(sorted({point["sigma"] for point in own}))
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_locator(NullLocator())
-            _finish(axes, label, r"$\sigma$ of the initial p")
+            finish_panel(axes, label, r"$\sigma$ of the initial p")
         _name(panels[row][0], f"{model.upper()}, p from {LAWS[distribution]}")
     marks: list[Artist] = [
         Line2D([], [], color="0.35", linestyle=style, linewidth=1, label=name) for name, style in SCALES.items()
@@ -81,7 +81,7 @@ def cosine_figure(points: Sequence[Row]) -> Figure:
                 axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=COLORS[supervision], linewidth=2)
             axes.axvline(GOOD, color="0.35", linestyle="--", linewidth=1)
             axes.set_xlim(-1.05, 1.05)
-            _finish(axes, label, "cosine of initial p and optimum")
+            finish_panel(axes, label, "cosine of initial p and optimum")
         _name(row[0], model.upper())
     good = Line2D([], [], color="0.35", linestyle="--", linewidth=1, label="good above")
     mean = Line2D([], [], color="0.35", linewidth=2, label="mean")
@@ -105,7 +105,7 @@ def auc_figure(points: Sequence[Row]) -> Figure:
                 axes.set_xlim(-3, 103)
             for _, of in _by(own, "supervision"):
                 _scatter(axes, [point for point in of if not zoomed or point["auc"] >= ZOOM[0]], "auc", key)
-            _finish(axes, MEASURES[key], "attention AUC (%)" + ", zoom" * zoomed)
+            finish_panel(axes, MEASURES[key], "attention AUC (%)" + ", zoom" * zoomed)
         _name(row[0], model.upper())
     _legend(figure, points, [*_markers(points), Patch(color="0.9", label="the part zoomed in on")])
     return figure
@@ -152,7 +152,7 @@ def dynamics_figure(rows: Sequence[Row]) -> Figure:
                 x, values = [epoch for epoch, _ in groups], [_column(part, key) for _, part in groups]
                 _draw_band(axes, x, values, color)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            _finish(axes, label, "epoch")
+            finish_panel(axes, label, "epoch")
         _name(line[0], f"{supervision}, {own[0]['model'].upper()}, n = {own[0]['n']}")
     handles: list[Artist] = [
         Line2D([], [], color=color, linewidth=2, label=f"initial cosine {cosine:g}")
@@ -162,6 +162,12 @@ def dynamics_figure(rows: Sequence[Row]) -> Figure:
     handles.append(Patch(color="0.6", alpha=0.5, linewidth=0, label=f"± std of {seeds} seed" + "s" * (seeds > 1)))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure
+
+
+def finish_panel(axes: Axes, label: str, under: str) -> None:
+    """A panel of per cent, its axes labelled."""
+    axes.set_ylim(-3, 103)
+    _style(axes, label, under)
 
 
 def _by(rows: Sequence[Row], key: str) -> Iterator[tuple[Any, list[Row]]]:
@@ -213,12 +219,6 @@ def _legend(figure: Figure, points: Sequence[Row], more: Sequence[Artist]) -> No
 
 def _name(axes: Axes, name: str) -> None:
     axes.set_title(name, loc="left", fontsize=11, fontweight="bold")
-
-
-def _finish(axes: Axes, label: str, under: str) -> None:
-    """A panel of per cent."""
-    axes.set_ylim(-3, 103)
-    _style(axes, label, under)
 
 
 def _style(axes: Axes, label: str, under: str) -> None:

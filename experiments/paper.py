@@ -4,14 +4,15 @@
     python -m experiments.paper table1 --tasks colors          COLORS alone: about an hour
     python -m experiments.paper table3 --tasks colors triangles --seeds colors=20 triangles=1
     python -m experiments.paper table2                         COLLAB, PROTEINS, D&D: 3 draws of graphs x 5 seeds
-    python -m experiments.paper figures                        the study of initial attention
+    python -m experiments.paper figures                        the study of initial attention, accuracy against AUC
     python -m experiments.paper all                            everything
     python -m experiments.paper status                         what is done, and how long the rest will take
 
 Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. Each
 table is printed and written to --out as text, Markdown and CSV, with report.html beside them, one file that has tables,
 pictures and settings. The paper's figures stand in brackets beside ours; * marks those that differ by more than three
-standard errors.
+standard errors. networks-TASK.csv has a row of scores for each network, and networks.png draws their accuracy against
+the AUC of their attention.
 """
 
 import sys
@@ -22,13 +23,17 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
-from experiments.report import Section, write_report, write_tables
+from experiments.initial_projections import write_table
+from experiments.networks import Row, attention_figure, read_networks
+from experiments.report import TITLES, Section, write_report, write_tables
 from experiments.running import fail
 from experiments.sweep import command
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Grid, Job, jobs_of
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.summary import read_rows
+from jattn.figures import save
+from jattn.runs import RunError
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -37,6 +42,7 @@ SEEDS_A_JOB = {"colors": 10, "tu": 5}  # side by side in one program, where netw
 DRAWS = ("--data-seeds", "3")  # of training graphs of TU data sets
 DATASETS = ("PROTEINS", "COLLAB", "DD-200", "DD-300")
 STUDY = "initialization"
+NETWORKS = "networks.png"
 RETRIES = 1  # of a run that fails
 
 # Rows of the tables, by preset. Table 3 has those of Table 1, too.
@@ -73,6 +79,7 @@ TABLES: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
     "table2": (TASKS[3:], TABLE_2),
     "table3": (TASKS[:3], TABLE_3),
 }
+FIGURES = (TASKS[:2], {preset: TABLE_1[preset] for preset in ("unsupervised", "supervised", "weak")})
 
 
 @dataclass(frozen=True)
@@ -116,9 +123,9 @@ class Paper:
         return said[task]
 
     @property
-    def tables(self) -> Sequence[str]:
-        """Names of the tables to make."""
-        return list(TABLES) if self.what in ("all", "status") else [self.what] if self.what in TABLES else []
+    def parts(self) -> Sequence[str]:
+        """Names of the tables to make, and "figures" where they are to be made."""
+        return [*TABLES, "figures"] if self.what in ("all", "status") else [self.what]
 
 
 class Runs(NamedTuple):
@@ -135,9 +142,9 @@ class Runs(NamedTuple):
     jobs: Sequence[Job]
 
 
-def runs_of(paper: Paper, table: str) -> list[Runs]:
-    """The runs that a table needs; those that two tables need have the same folder."""
-    tasks, labels = TABLES[table]
+def runs_of(paper: Paper, part: str) -> list[Runs]:
+    """The runs that a table needs, or the figures; those that two of these need have the same folder."""
+    tasks, labels = TABLES.get(part, FIGURES)
     return [_runs(paper, task, labels) for task in tasks if task in paper.tasks]
 
 
@@ -160,32 +167,39 @@ def main(arguments: Sequence[str]) -> None:
     """Makes what a command line asks for."""
     try:
         paper = tyro.cli(Paper, args=arguments, prog="python -m experiments.paper", description=__doc__)
-        tables = {table: runs_of(paper, table) for table in paper.tables}
+        parts = {part: runs_of(paper, part) for part in paper.parts}
     except ValueError as error:
         fail(str(error))
-    commands = {name: of for runs in _each(tables) for name, of in _commands(runs, paper.out).items()}
-    if paper.what in ("figures", "all", "status"):
+    commands = {name: of for runs in _each(parts) for name, of in _commands(runs, paper.out).items()}
+    if "figures" in parts:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
         commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
     try:
         if paper.what == "status":
-            print(status(paper, tables, commands))
+            print(status(paper, parts))
         else:
-            make(paper, tables, commands)
+            make(paper, parts, commands)
+    except RunError as error:
+        fail(str(error))
     except OSError as error:
         fail(f"{error}; the same command goes on with what is there")
 
 
-def make(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
-    """Runs what is missing, then writes tables and report; exits with status 1 where a run failed."""
+def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
+    """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed."""
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
     failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)
         raise SystemExit(128 + asked)
-    sections = [_section(table, runs, paper.out) for table, of in tables.items() for runs in of if runs.jobs]
+    sections = [
+        _section(part, runs, paper.out) for part, of in parts.items() if part in TABLES for runs in of if runs.jobs
+    ]
     write_tables(sections, paper.out)
-    write_report(sections, paper.out / STUDY, paper.out / "report.html")
+    _write_networks(parts, paper.out)
+    write_report(
+        sections, [paper.out / NETWORKS, *sorted((paper.out / STUDY).glob("*.png"))], paper.out / "report.html"
+    )
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
     for name, why in failures.items():
         print(f"{paper.out / name}: {why}", file=sys.stderr)
@@ -193,7 +207,20 @@ def make(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping[s
         raise SystemExit(1)
 
 
-def status(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> str:
+def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
+    """Writes scores of every network, and the picture of them."""
+    networks: dict[str, list[Row]] = {}
+    for runs in _longest(parts):
+        rows = read_networks(runs.jobs, out / runs.task)
+        if rows:
+            write_table(out / f"networks-{runs.task}.csv", rows)
+            networks[TITLES[runs.task]] = rows
+    figure = attention_figure(networks)
+    if figure is not None:
+        save(figure, out / NETWORKS)
+
+
+def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
     """How many runs of each row are finished, and how long the rest will take by the time that finished ones took.
 
     A row without a finished run is taken to need as long for a network as the mean of its task; of a task without any
@@ -201,7 +228,7 @@ def status(paper: Paper, tables: Mapping[str, Sequence[Runs]], commands: Mapping
     """
     at_once = len(shares(paper.jobs))
     lines, known, unknown = [], 0.0, set()
-    for runs in {runs.task: runs for runs in reversed(list(_each(tables)))}.values():  # the longest list of each task
+    for runs in _longest(parts):
         rows = read_rows(runs.jobs, paper.out / runs.task)
         trained = sum(row.networks[0] for row in rows)
         usual = sum(row.seconds for row in rows) / trained if trained else None
@@ -223,8 +250,14 @@ def _span(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
 
 
-def _each(tables: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:
-    return (runs for of in tables.values() for runs in of)
+def _each(parts: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:
+    return (runs for of in parts.values() for runs in of)
+
+
+def _longest(parts: Mapping[str, Sequence[Runs]]) -> list[Runs]:
+    """Of each task the longest list of runs, which has all others'."""
+    by_length = sorted(_each(parts), key=lambda runs: len(runs.jobs))
+    return list({runs.task: runs for runs in by_length}.values())
 
 
 def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:

@@ -142,20 +142,20 @@ def write_tables(sections: Sequence[Section], out: Path) -> None:
         _write(out / f"{table}.csv", lines.getvalue())
 
 
-def write_report(sections: Sequence[Section], study: Path, file: Path) -> None:
+def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Path) -> None:
     """Writes one page that needs no other file: tables, pictures and settings.
 
     Args:
       sections: tables.
-      study: folder of the study of initial attention, whose pictures come last, if there is one.
+      pictures: of attention, which come last; those that don't exist are left out.
       file: the page.
     """
     parts = ["<h1>Understanding attention and generalization in graph neural networks: results</h1>"]
     parts += ["<p>Per cent, mean ± standard deviation over networks; the paper's figures in brackets.</p>"]
     parts += [_table(section) + "".join(_details(section)) for section in sections]
-    pictures = sorted(study.glob("*.png"))
-    if pictures:
-        parts += ["<h2>Initial attention</h2>", *map(_picture, pictures)]
+    there = [path for path in pictures if path.exists()]
+    if there:
+        parts += ["<h2>Attention</h2>", *map(_picture, there)]
     body = "\n".join(parts)
     page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Results</title><style>{STYLE}</style>{body}'
     _write(file, page)
