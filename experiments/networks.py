@@ -37,7 +37,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     Raises:
       RunError: results are damaged.
     """
-    rows = []
+    rows: list[Row] = []
     for job in jobs:
         if state(out / job.name) != "done":
             continue

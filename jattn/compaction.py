@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Shaped
 
+from jattn.products import lay_out
 from jattn.topology import Blocks
 
 SHARES = (0.16, 0.33, 0.5, 0.62)  # of all rows, that layouts have room for
@@ -47,46 +48,55 @@ def first_that_fits(topology: Blocks, options: tuple[Layout, ...]) -> Int[Array,
     return jnp.argmax(jnp.stack([*fits, jnp.array(True)]))
 
 
-def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Int[Array, "rows"]]:
-    """The topology of kept nodes alone, in the rows of a layout that has room for them.
+class Places(NamedTuple):
+    """Where rows go in a layout; numbers out of range stand for nowhere.
 
-    Returns:
-      The topology, and the row that each of its rows was; numbers from `len(topology.kept)` on where it was none.
+    Attributes:
+      rows: the row that each row of the layout was, [rows].
+      place_of: the row of the layout that each row goes to, [nodes].
     """
+
+    rows: Int[Array, "rows"]
+    place_of: Int[Array, "nodes"]
+
+
+def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Places]:
+    """The topology of kept nodes alone, in the rows of a layout that has room for them."""
     blocks, block, _ = topology.adjacency.shape
     nodes, groups = blocks * block, -(-blocks // layout.merged)
     size = groups * layout.block
     kept = _by_group(topology.kept, layout.merged * block)
     place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], size)
-    rows = jnp.arange(nodes, nodes + size).at[place.reshape(-1)[:nodes]].set(jnp.arange(nodes), mode="drop")
+    place_of = place.reshape(-1)[:nodes]
+    rows = jnp.arange(nodes, nodes + size).at[place_of].set(jnp.arange(nodes), mode="drop")
+    places = Places(rows, place_of)
     last = np.minimum(np.arange(1, groups + 1) * layout.merged * block, nodes) - 1
     behind = jnp.repeat(topology.graph_of[last], layout.block)
-    graph_of = jnp.where(rows < nodes, take(topology.graph_of, rows), behind)
+    graph_of = jnp.where(rows < nodes, take(topology.graph_of, places), behind)
     by_group = rows.reshape(groups, layout.block)
-    receiver, sender = by_group[:, :, None], by_group[:, None]
-    weights = topology.adjacency.reshape(nodes, block).at[receiver, sender % block].get(mode="fill", fill_value=0)
-    joined = (receiver // block == sender // block) & (sender < nodes)
+    own_block, column = by_group // block, by_group % block
+    entry = (jnp.minimum(by_group, nodes - 1) * block)[:, :, None] + column[:, None]
+    weights = topology.adjacency.reshape(-1).at[entry].get(mode="promise_in_bounds")
+    joined = (own_block[:, :, None] == own_block[:, None]) & (by_group < nodes)[:, None]
     return Blocks(
         n_node=jnp.bincount(graph_of, length=len(topology.n_node)),
         graph_of=graph_of,
         real=topology.real,
         kept=rows < nodes,
-        degrees=take(topology.degrees, rows),
+        degrees=take(topology.degrees, places),
         largest=topology.largest,
         adjacency=jnp.where(joined, weights, 0),
-    ), rows
+    ), places
 
 
-def take(x: Shaped[Array, "nodes *features"], rows: Int[Array, "rows"]) -> Shaped[Array, "rows *features"]:
+def take(x: Shaped[Array, "nodes *features"], places: Places) -> Shaped[Array, "rows *features"]:
     """X in the rows of a layout, 0 where there is no node."""
-    return x.at[rows].get(mode="fill", fill_value=0, unique_indices=True)
+    return lay_out(x, places.rows, places.place_of)
 
 
-def put_back(
-    x: Shaped[Array, "rows *features"], rows: Int[Array, "rows"], nodes: int
-) -> Shaped[Array, "nodes *features"]:
+def put_back(x: Shaped[Array, "rows *features"], places: Places) -> Shaped[Array, "nodes *features"]:
     """The inverse of `take`, 0 for nodes that were dropped."""
-    return jnp.zeros((nodes, *x.shape[1:]), x.dtype).at[rows].set(x, mode="drop", unique_indices=True)
+    return lay_out(x, places.place_of, places.rows)
 
 
 def _by_group(x: Array, size: int) -> Array:

@@ -46,9 +46,9 @@ def small_program(layout):
         topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         x = batch.graph.nodes["features"]
         of_rows, of_graphs = facts(topology, x, x[:, 0])
-        reduced, rows = compact(topology, layout)
-        own_rows, own_graphs = facts(reduced, take(x, rows), take(x[:, 0], rows))
-        return (of_rows, of_graphs), (jax.tree.map(lambda y: put_back(y, rows, len(x)), own_rows), own_graphs)
+        reduced, places = compact(topology, layout)
+        own_rows, own_graphs = facts(reduced, take(x, places), take(x[:, 0], places))
+        return (of_rows, of_graphs), (jax.tree.map(lambda y: put_back(y, places), own_rows), own_graphs)
 
     return run
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import LARGEST, Sparse, linear_map, segment_max, sparse_product, symmetric_product
+from jattn.products import FEW, LARGEST, Sparse, linear_map, segment_max, sparse_product, symmetric_product
 
 
 def plain_linear(x, kernel):
@@ -22,7 +22,7 @@ def arrays(*shapes):
 
 
 X, KERNEL, OUT = arrays((7, 3), (3, 5), (7, 5))
-HALF, FEATURES, SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3))
+HALF, FEATURES, SUMS, MANY, MANY_SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3), (2, 4, FEW + 1), (2, 4, FEW + 1))
 
 # A sparse A of 5 nodes: a loop at node 0 and the circle 0 - 1 - 2 - 3, of which 3 - 0 is in the list.
 COLUMNS, LIST_ROWS, LIST_COLUMNS = (
@@ -46,6 +46,7 @@ def plain_sparse(values, x):
 CASES = {
     "linear": (linear_map, plain_linear, (X, KERNEL), OUT),
     "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
+    "symmetric, many": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), MANY), MANY_SUMS),
     "sparse": (sparse, plain_sparse, (VALUES, NODES), NODE_SUMS),
 }
 

@@ -14,7 +14,7 @@ from graph_strategies import pad as pad_list
 from jattn.attention import Scorer
 from jattn.batching import Bucket, put
 from jattn.losses import attention_loss, task_loss
-from jattn.model import Network
+from jattn.model import Network, _drop_out
 from jattn.packing import pack, shuffled_batches
 from jattn.pooling import AttentionPooling, Threshold
 from jattn.topology import edges
@@ -211,6 +211,18 @@ def test_dropout_is_active_in_training_alone():
     graph = pad_list(GRAPHS, Bucket(24, 120, 8, 6))
     undropped = network.clone(dropout=0.0).apply({"params": state.params}, graph).prediction
     np.testing.assert_allclose(first, undropped[: len(SIZES)], atol=1e-5)
+
+
+def test_dropout_drops_each_feature_of_each_graph_by_itself():
+    shape, key = (400, 7), jax.random.key(3)  # 7 features: the last call of the generator gives one too many
+    ids = jnp.arange(400) * 1_000
+    dropped = np.asarray(_drop_out(jnp.ones(shape), 0.3, key, ids))
+    np.testing.assert_allclose(np.unique(dropped), [0, 1 / 0.7], rtol=1e-6)
+    kept = dropped > 0
+    assert abs(kept.mean() - 0.7) < 0.03
+    assert np.abs(np.corrcoef(kept.T) - np.eye(7)).max() < 0.25  # 5 standard errors
+    np.testing.assert_array_equal(_drop_out(jnp.ones((2, 7)), 0.3, key, ids[jnp.array([9, 4])]), dropped[[9, 4]])
+    assert (np.asarray(_drop_out(jnp.ones(shape), 0.3, jax.random.key(4), ids)) != dropped).any()
 
 
 def test_every_seed_learns_to_count_nodes():
