@@ -7,6 +7,7 @@
     python -m experiments.paper figures                        the study of initial attention, accuracy against AUC
     python -m experiments.paper all                            everything
     python -m experiments.paper status                         what is done, and how long the rest will take
+    python -m experiments.paper all --no-run                   tables, pictures and report of what is done
 
 Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. Each
 table is printed and written to --out as text, Markdown and CSV, with report.html beside them, one file that has tables,
@@ -101,6 +102,8 @@ class Paper:
     draws of training graphs, for tu."""
     jobs: int | None = None
     """Runs at once, each with its share of the machine; one for each GPU, or else core, where not given."""
+    run: bool = True
+    """Run what is missing. Without, tables, pictures and report are written of what is finished."""
     quiet: bool = False
     """Show nothing but errors and tables."""
 
@@ -188,6 +191,7 @@ def main(arguments: Sequence[str]) -> None:
 def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
     """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed."""
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
+    missing = missing if paper.run else {}
     failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)

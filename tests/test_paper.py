@@ -59,6 +59,17 @@ def test_tables_are_written_from_the_folders_of_runs(two_of_three, monkeypatch, 
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_without_running_anything_what_is_finished_is_written(two_of_three, monkeypatch, capsys):
+    started = []
+    monkeypatch.setattr(Pool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
+    paper.main(["all", *ASKED, "--no-run", "--out", str(two_of_three)])
+    assert started == []
+    assert "ChebyGIN, weakly supervised" in capsys.readouterr().out
+    assert len((two_of_three / "networks-colors.csv").read_text().splitlines()) == 1 + 30
+    assert (two_of_three / "networks.png").exists()
+    assert (two_of_three / "report.html").read_text().count("<h2>Attention</h2>") == 1
+
+
 def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, capsys):
     paper.main(["status", *ASKED, "--jobs", "1", "--out", str(two_of_three)])
     lines = capsys.readouterr().out.splitlines()
