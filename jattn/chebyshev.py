@@ -12,7 +12,6 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from jattn.products import linear_map
 from jattn.topology import Topology
 
 Aggregation = Literal["mean", "sum"]
@@ -68,10 +67,10 @@ def chebyshev_filter(
     if terms is not None or order == 1 or width < features:
         columns = chebyshev_terms(x, topology, order, aggregation) if terms is None else [terms]
         weights = kernel.swapaxes(0, 1).reshape(-1, features)
-        return linear_map(jnp.concatenate([*columns, kept], axis=1), jnp.concatenate([weights, bias[None]]))
+        return jnp.concatenate([*columns, kept], axis=1) @ jnp.concatenate([weights, bias[None]])
     multiply = topology.normalized()
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
-    z = jnp.split(linear_map(jnp.concatenate([x, kept], axis=1), weights), order, axis=1)
+    z = jnp.split(jnp.concatenate([x, kept], axis=1) @ weights, order, axis=1)
     b, after = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
     for k in range(order - 2, 0, -1):
         next_b = z[k] - 2 * multiply(b)

@@ -9,7 +9,6 @@ from flax import linen as nn
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jattn.chebyshev import Aggregation, chebyshev_filter
-from jattn.products import linear_map
 from jattn.topology import Topology
 
 
@@ -34,7 +33,7 @@ class Linear(nn.Module):
     def __call__(self, x: Float[Array, "rows in"]) -> Float[Array, "rows out"]:
         """Maps every row."""
         kernel, bias = _weights(self, (x.shape[-1],), self.features, self.kernel_init)
-        return linear_map(x, kernel) + bias
+        return x @ kernel + bias
 
 
 class ChebyshevFilter(nn.Module):

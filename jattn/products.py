@@ -13,27 +13,6 @@ FEW = 8  # features
 
 
 @jax.custom_vjp
-def linear_map(x: Float[Array, "rows in"], kernel: Float[Array, "in out"]) -> Float[Array, "rows out"]:
-    """The product x W. Its VJP transposes the left side beforehand: XLA takes twice as long for a transposed one."""
-    return x @ kernel
-
-
-def _linear_map_forward(x: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return linear_map(x, kernel), (x, kernel)
-
-
-def _linear_map_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    x, kernel = saved
-    if x.shape[1] <= cotangent.shape[1]:
-        return cotangent @ kernel.T, jax.lax.optimization_barrier(x.T) @ cotangent
-    transposed = jax.lax.optimization_barrier(cotangent.T) @ x  # the narrower of the two is less work to transpose
-    return cotangent @ kernel.T, jax.lax.optimization_barrier(transposed).T
-
-
-linear_map.defvjp(_linear_map_forward, _linear_map_backward)
-
-
-@jax.custom_vjp
 def symmetric_product(
     adjacency: Float[Array, "blocks block block"], x: Float[Array, "blocks block features"]
 ) -> Float[Array, "blocks block features"]:

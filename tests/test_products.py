@@ -5,11 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import FEW, LARGEST, Sparse, linear_map, segment_max, sparse_product, symmetric_product
-
-
-def plain_linear(x, kernel):
-    return x @ kernel
+from jattn.products import FEW, LARGEST, Sparse, segment_max, sparse_product, symmetric_product
 
 
 def plain_symmetric(adjacency, x):
@@ -21,7 +17,7 @@ def arrays(*shapes):
     return [jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes]
 
 
-X, KERNEL, OUT = arrays((7, 3), (3, 5), (7, 5))
+(KERNEL,) = arrays((3, 5))
 HALF, FEATURES, SUMS, MANY, MANY_SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3), (2, 4, FEW + 1), (2, 4, FEW + 1))
 
 # A sparse A of 5 nodes: a loop at node 0 and the circle 0 - 1 - 2 - 3, of which 3 - 0 is in the list.
@@ -44,7 +40,6 @@ def plain_sparse(values, x):
 
 
 CASES = {
-    "linear": (linear_map, plain_linear, (X, KERNEL), OUT),
     "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
     "symmetric, many": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), MANY), MANY_SUMS),
     "sparse": (sparse, plain_sparse, (VALUES, NODES), NODE_SUMS),
@@ -74,10 +69,6 @@ def test_they_map_over_either_operand_or_both(name, axes):
         return jax.vmap(lambda *one: jax.grad(lambda *o: (of(*o) * cotangent).sum(), (0, 1))(*one), axes)(*many)
 
     assert_same(gradient(function), gradient(plain))
-
-
-def test_there_is_nothing_to_multiply_without_rows():
-    assert linear_map(jnp.zeros((0, 3)), KERNEL).shape == (0, 5)
 
 
 SEGMENT = jnp.array([0, 0, 1, 3, 3, 3])  # 2 and 4 are empty
