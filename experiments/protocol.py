@@ -156,6 +156,7 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
     with stages.timed("test"):
         graphs = join(subsets)
         predictions = predict_seeds(network, params, graphs)
+        _tell_of_diverged(seeds, predictions)
         if settings.attention == "none" and settings.leave_one_out_auc:
             with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
                 left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
@@ -189,6 +190,15 @@ def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Par
     if settings.best_of > 1:
         start = best_start(stages, network, config, settings.epochs, settings.best_of, labels)
     return network, stages.train(stage, network, config, settings.epochs, labels, validation, start)
+
+
+def _tell_of_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
+    """Says which networks' outputs are not finite; their scores are what such outputs come to."""
+    finite = [np.isfinite(of_network).all() for of_network in np.asarray(predictions.prediction)]
+    diverged = sorted({seed for seed, fine in zip(seeds, finite, strict=True) if not fine})
+    if diverged and is_first():
+        which = f"{finite.count(False)} of {len(seeds)} networks diverged (seed {', '.join(map(str, diverged))})"
+        print(f"{which}: their outputs are not finite; try a smaller --learning-rate", file=sys.stderr)
 
 
 def _counted(

@@ -191,6 +191,8 @@ def _keep(now: Mapping[str, Any], file: Path) -> None:
             fail(f"{file}: not a sweep's definition ({error}); choose another folder")
         if changes:
             fail("\n  ".join([f"{file.parent} holds another sweep; choose another folder", *changes]))
+    elif (file.parent / "config.json").exists():
+        fail(f"{file.parent} holds a run; choose another folder")
     write_json(file, now)
 
 

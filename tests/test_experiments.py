@@ -151,7 +151,9 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
 def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again(tmp_path, capsys):
     results = run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")
     assert results["subsets"]["all"]["attention_auc"][0]["mean"] is None
-    first = capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "2 of 2 networks diverged (seed 0, 1): their outputs are not finite; try a smaller" in shown.err
+    first = shown.out
     assert "nan" in first
     run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")  # finished
     assert capsys.readouterr().out == first

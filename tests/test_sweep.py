@@ -283,6 +283,14 @@ def test_a_sweep_can_be_made_larger_and_not_otherwise_changed(fake, capsys):
     assert sum(attempts(fake).values()) == 2 * 3 * 2
 
 
+def test_a_sweep_does_not_go_into_the_folder_of_a_run(tmp_path, capsys):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SystemExit):
+        sweep.main(["colors", "weak", "--out", str(tmp_path)])
+    assert f"{tmp_path} holds a run; choose another folder" in capsys.readouterr().err
+    assert not (tmp_path / "sweep.json").exists()
+
+
 def test_one_process_runs_a_sweep_at_a_time(fake, capsys):
     fake.mkdir()
     with FileLock(fake / "sweep.lock"), pytest.raises(SystemExit) as stop:
