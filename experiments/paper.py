@@ -196,9 +196,8 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)
         raise SystemExit(128 + asked)
-    sections = [
-        _section(part, runs, paper.out) for part, of in parts.items() if part in TABLES for runs in of if runs.jobs
-    ]
+    sections = [_section(part, runs, paper.out) for part, of in parts.items() if part in TABLES for runs in of]
+    sections = [section for section in sections if section.rows]
     write_tables(sections, paper.out)
     _write_networks(parts, paper.out)
     write_report(
@@ -260,8 +259,10 @@ def _each(parts: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:
 
 def _longest(parts: Mapping[str, Sequence[Runs]]) -> list[Runs]:
     """Of each task the longest list of runs, which has all others'."""
-    by_length = sorted(_each(parts), key=lambda runs: len(runs.jobs))
-    return list({runs.task: runs for runs in by_length}.values())
+    longest: dict[str, Runs] = {}
+    for runs in _each(parts):
+        longest[runs.task] = max(longest.get(runs.task, runs), runs, key=lambda of: len(of.jobs))
+    return list(longest.values())
 
 
 def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
@@ -270,9 +271,12 @@ def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
 
 
 def _section(table: str, runs: Runs, out: Path) -> Section:
-    firsts = {job.row: out / runs.task / job.name for job in reversed(runs.jobs)}
-    folders = [firsts[row] for row in dict.fromkeys(job.row for job in runs.jobs)]
-    return Section(table, runs.task, runs.labels, read_rows(runs.jobs, out / runs.task), folders)
+    """The rows of a task that have any finished run."""
+    finished = [job for job in runs.jobs if state(out / runs.task / job.name) == "done"]
+    firsts = {job.row: out / runs.task / job.name for job in reversed(finished)}
+    asked = [job for job in runs.jobs if job.row in firsts]
+    folders = [firsts[row] for row in dict.fromkeys(job.row for job in asked)]
+    return Section(table, runs.task, runs.labels, read_rows(asked, out / runs.task), folders)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Section(NamedTuple):
       task: its name.
       labels: what rows are called, by preset.
       rows: what their runs came to.
-      folders: of the first run of every row.
+      folders: of the first finished run of every row.
     """
 
     table: str
@@ -57,15 +57,15 @@ def is_off(score: Score, networks: int, task: str) -> bool | None:
     """Whether a figure differs from the paper's by more than three standard errors; None where that can't be said.
 
     The error is that of the difference of two means, sqrt(s^2 / n + s_paper^2 / n_paper). One network alone is taken to
-    have the paper's spread.
+    have the paper's spread. The paper's figure may be half a unit of its last digit more or less than it says.
     """
-    figure = re.fullmatch(r"([\d.]+)(?: ± ([\d.]+))?", score.paper)
+    figure = re.fullmatch(r"(\d+(?:\.(\d+))?)(?: ± ([\d.]+))?", score.paper)
     if figure is None or not math.isfinite(score.mean):
         return None
-    of_paper = float(figure[2] or 0)
+    of_paper, rounded = float(figure[3] or 0), 0.5 * 0.1 ** len(figure[2] or "")
     own = score.std if networks > 1 else of_paper
     error = math.sqrt(own**2 / networks + of_paper**2 / PAPER_RUNS[task])
-    return abs(score.mean - float(figure[1])) > ERRORS * error if error else None
+    return abs(score.mean - float(figure[1])) > rounded + ERRORS * error if error else None
 
 
 def cells(section: Section) -> tuple[list[str], list[list[str]]]:
@@ -174,8 +174,6 @@ def _table(section: Section) -> str:
 def _details(section: Section) -> Iterator[str]:
     """Pictures and settings of every row, folded."""
     for row, folder in zip(section.rows, section.folders, strict=True):
-        if not row.networks[0]:
-            continue
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
         settings = html.escape(json.dumps(json.loads((folder / "config.json").read_text()), indent=1))
         name = html.escape(section.label(row))
