@@ -57,7 +57,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     return rows
 
 
-def attention_figure(networks: Mapping[str, Sequence[Row]]) -> Figure | None:
+def networks_figure(networks: Mapping[str, Sequence[Row]]) -> Figure | None:
     """Accuracy on all test graphs against attention AUC, a mark a network: a row for each task, then where AUC > 95 %.
 
     Args:

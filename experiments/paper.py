@@ -25,7 +25,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 import tyro
 
 from experiments.initial_projections import write_table
-from experiments.networks import Row, attention_figure, read_networks
+from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import TITLES, Section, write_report, write_tables
 from experiments.running import fail
 from experiments.sweep import command
@@ -218,7 +218,7 @@ def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
         if rows:
             write_table(out / f"networks-{runs.task}.csv", rows)
             networks[TITLES[runs.task]] = rows
-    figure = attention_figure(networks)
+    figure = networks_figure(networks)
     if figure is not None:
         save(figure, out / NETWORKS)
 
@@ -271,10 +271,11 @@ def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
 
 
 def _section(table: str, runs: Runs, out: Path) -> Section:
-    """The rows of a task that have any finished run."""
+    """The rows of a task that have any finished run; those of a data set stand together."""
     finished = [job for job in runs.jobs if state(out / runs.task / job.name) == "done"]
     firsts = {job.row: out / runs.task / job.name for job in reversed(finished)}
     asked = [job for job in runs.jobs if job.row in firsts]
+    asked.sort(key=lambda job: [DATASETS.index(dataset) for dataset in job.values.values()])
     folders = [firsts[row] for row in dict.fromkeys(job.row for job in asked)]
     return Section(table, runs.task, runs.labels, read_rows(asked, out / runs.task), folders)
 

@@ -76,7 +76,10 @@ def cells(section: Section) -> tuple[list[str], list[list[str]]]:
         trained, asked = row.networks
         shown = {}
         for score in row.scores.values():
-            shown[score.heading] = f"{score}{' *' if is_off(score, trained, section.task) else ''}"
+            spread = f" ± {score.std:.1f}" if trained > 1 else ""
+            paper = f" ({score.paper})" if score.paper else ""
+            off = " *" if is_off(score, trained, section.task) else ""
+            shown[score.heading] = f"{score.mean:.1f}{spread}{paper}{off}"
         of = f"{trained}" if trained == asked else f"{trained} of {asked}"
         figures = [shown.get(heading, "") for heading in headings]
         lines.append([section.label(row), *figures, of, f"{row.seconds:.0f}" if trained else ""])

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from experiments.networks import attention_figure, read_networks
+from experiments.networks import networks_figure, read_networks
 from experiments.sweeps.grid import Grid, jobs_of
 from jattn.evaluation import spread
 from jattn.runs import RunError
@@ -53,9 +53,9 @@ def test_the_picture_has_a_row_of_panels_a_task_with_marks_where_there_is_an_auc
         {"auc": math.nan, "all": 90.0, "attention": "none"},
         {"auc": 100.0, "all": 100.0, "attention": "truth"},
     ]
-    figure = attention_figure({"COLORS": rows, "TU collection": rows[2:3]})
+    figure = networks_figure({"COLORS": rows, "TU collection": rows[2:3]})
     whole, zoom = figure.axes
     marks = [[tuple(line.get_xydata()[0]) for line in axes.lines] for axes in (whole, zoom)]
     assert marks == [[(99.0, 80.0), (60.0, 20.0)], [(99.0, 80.0)]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["unsupervised", "weakly supervised"]
-    assert attention_figure({"COLORS": rows[2:]}) is None
+    assert networks_figure({"COLORS": rows[2:]}) is None
