@@ -79,7 +79,6 @@ def networks_figure(networks: Mapping[str, Sequence[Row]]) -> Figure | None:
                 if not zoomed or row["auc"] >= ZOOM[0]:
                     axes.plot(row["auc"], row["all"], "o", color=SHADES[row["attention"]], ms=4, alpha=0.5, mew=0)
             axes.set_xlim(ZOOM if zoomed else (-3, 103))
-            axes.set_ylim(-3, 103)
             finish_panel(axes, "accuracy on all test graphs (%)", "attention AUC (%)" + ", zoom" * zoomed)
         panels[0].axvspan(*ZOOM, color="0.92", linewidth=0, zorder=0)
         panels[0].set_title(task, loc="left", fontsize=11, fontweight="bold")

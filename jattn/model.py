@@ -191,6 +191,6 @@ def _drop_out(
     # One call of the generator for four features, 16 bits each: a key for every graph would take five times as long.
     calls = -(-z.shape[1] // 4)
     counters = jnp.stack(jnp.broadcast_arrays(ids[:, None], jnp.arange(calls))).astype(jnp.uint32)
-    words = threefry_2x32(jax.random.key_data(key), counters)  # [2, graphs, calls]
+    words = threefry_2x32(jax.random.key_data(key)[:2], counters)  # [2, graphs, calls]; other keys have more words
     drawn = jnp.moveaxis(jax.lax.bitcast_convert_type(words, jnp.uint16), 0, 2).reshape(len(z), -1)[:, : z.shape[1]]
     return jnp.where(drawn >= round(rate * 2**16), z / (1 - rate), 0)
