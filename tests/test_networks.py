@@ -41,9 +41,10 @@ def test_every_network_of_finished_jobs_has_a_row(jobs, tmp_path):
 
 def test_damaged_results_are_an_error_that_names_them(jobs, tmp_path):
     finish(jobs[0], tmp_path, [90.0, 80.0])
-    (tmp_path / jobs[0].name / "results.json").write_text("{")
-    with pytest.raises(RunError, match=r"results\.json: not JSON"):
-        read_networks(jobs, tmp_path)
+    for text, what in (("{", "not JSON"), ('{"seconds": {}}', "no results; remove it")):
+        (tmp_path / jobs[0].name / "results.json").write_text(text)
+        with pytest.raises(RunError, match=rf"results\.json: {what}"):
+            read_networks(jobs, tmp_path)
 
 
 def test_the_picture_has_a_row_of_panels_a_task_with_marks_where_there_is_an_auc():
