@@ -174,7 +174,7 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
         edges=jax.tree.map(lambda x: jnp.where(edge_real, _take(x, edge), 0), graphs.edges),
         senders=ends(graphs.senders),
         receivers=ends(graphs.receivers),
-        globals=jax.tree.map(lambda x: x.at[graph_ids].get(mode="fill", fill_value=0), graphs.globals),
+        globals=jax.tree.map(lambda x: _take(x, graph_ids, "fill"), graphs.globals),
         n_node=n_node,
         n_edge=n_edge,
     )
@@ -237,11 +237,11 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> GraphsTuple:
     )
 
 
-def _take(x: Array, rows: Array) -> Array:
-    """x[rows]; some row or other where rows are of padding and out of range, and zeros where x has no rows."""
+def _take(x: Array, rows: Array, mode: str = "clip") -> Array:
+    """x[rows]; where rows are of padding and out of range some row or, with mode "fill", 0. Zeros if x has no rows."""
     if not len(x):
         return jnp.zeros((len(rows), *x.shape[1:]), x.dtype)
-    return x.at[rows].get(mode="clip")
+    return x.at[rows].get(mode=mode, fill_value=0)
 
 
 def _over(mask: Array, x: Array) -> Array:
