@@ -9,7 +9,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float, Int, Shaped
 
 LARGEST = "largest"
-FEW = 8  # features
+FEW_FEATURES = 8
 
 
 @jax.custom_vjp
@@ -17,7 +17,7 @@ def symmetric_product(
     adjacency: Float[Array, "blocks block block"], x: Float[Array, "blocks block features"]
 ) -> Float[Array, "blocks block features"]:
     """The product A x for blocks of A = A^T. Its VJP multiplies by A, which takes a third of the time that A^T does."""
-    if x.shape[-1] <= FEW:  # (x^T A)^T, whose rows are long, takes a half to a third of the time
+    if x.shape[-1] <= FEW_FEATURES:  # (x^T A)^T, whose rows are long, takes a half to a third of the time
         rows = jnp.einsum("bfj,bji->bfi", jax.lax.optimization_barrier(x.swapaxes(1, 2)), adjacency)
         return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
     return jnp.einsum("bij,bjf->bif", adjacency, x)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import FEW, LARGEST, Sparse, segment_max, sparse_product, symmetric_product
+from jattn.products import FEW_FEATURES, LARGEST, Sparse, segment_max, sparse_product, symmetric_product
 
 
 def plain_symmetric(adjacency, x):
@@ -18,7 +18,9 @@ def arrays(*shapes):
 
 
 (KERNEL,) = arrays((3, 5))
-HALF, FEATURES, SUMS, MANY, MANY_SUMS = arrays((2, 4, 4), (2, 4, 3), (2, 4, 3), (2, 4, FEW + 1), (2, 4, FEW + 1))
+HALF, FEATURES, SUMS, MANY, MANY_SUMS = arrays(
+    (2, 4, 4), (2, 4, 3), (2, 4, 3), (2, 4, FEW_FEATURES + 1), (2, 4, FEW_FEATURES + 1)
+)
 
 # A sparse A of 5 nodes: a loop at node 0 and the circle 0 - 1 - 2 - 3, of which 3 - 0 is in the list.
 COLUMNS, LIST_ROWS, LIST_COLUMNS = (
