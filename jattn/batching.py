@@ -15,6 +15,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
+from jattn.products import Sparse
 from jattn.topology import Topology, blocks, edges
 
 
@@ -47,16 +48,18 @@ class Split:
     """All graphs of a split on the device, in the layout of `jattn.graphs`, and where each one's rows start.
 
     Attributes:
-      graphs: one `GraphsTuple` without padding.
+      graphs: one `GraphsTuple` without padding, its edges in the order of their receivers.
       node_start: first row of each graph's nodes, [graphs].
       edge_start: first row of each graph's edges, [graphs].
-      edge_place: how many edges of the same receiver stand before each edge, [edges].
+      received_start: first row of the edges that each node receives, [nodes].
+      received: how many edges each node receives, [nodes].
     """
 
     graphs: GraphsTuple
     node_start: Int[Array, "graphs"]
     edge_start: Int[Array, "graphs"]
-    edge_place: Int[Array, "edges"]
+    received_start: Int[Array, "nodes"]
+    received: Int[Array, "nodes"]
 
     def with_attention(self, attention: Float[Array, "nodes"]) -> "Split":
         """The same split with another target attention."""
@@ -113,21 +116,20 @@ def put(graphs: GraphsTuple) -> Split:
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
-    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
-    node_start, edge_start = ((np.cumsum(n) - n).astype(np.int32) for n in (n_node, n_edge))
-    place = _places(np.asarray(graphs.receivers), int(n_node.sum()))
-    return Split(jax.tree.map(jnp.asarray, graphs), *map(jnp.asarray, (node_start, edge_start, place)))
-
-
-def _places(receivers: np.ndarray, nodes: int) -> np.ndarray:
-    """How many edges of the same receiver stand before each edge."""
-    count = np.bincount(receivers, minlength=nodes)
-    first = (np.cumsum(count) - count).astype(np.int32)
-    if (np.diff(receivers) >= 0).all():
-        return np.arange(len(receivers), dtype=np.int32) - first[receivers]
-    order, place = np.argsort(receivers, kind="stable"), np.empty(len(receivers), np.int32)
-    place[order] = np.arange(len(receivers), dtype=np.int32) - first[receivers[order]]
-    return place
+    receivers = np.asarray(graphs.receivers)
+    if (np.diff(receivers) < 0).any():
+        order = np.argsort(receivers, kind="stable")
+        graphs = graphs._replace(
+            senders=graphs.senders[order],
+            receivers=receivers[order],
+            edges=jax.tree.map(lambda x: x[order], graphs.edges),
+        )
+    received = np.bincount(receivers, minlength=int(np.sum(graphs.n_node)))
+    node_start, edge_start, received_start = (
+        jnp.asarray(np.cumsum(n) - n, jnp.int32) for n in (graphs.n_node, graphs.n_edge, received)
+    )
+    split = jax.tree.map(jnp.asarray, graphs)
+    return Split(split, node_start, edge_start, received_start, jnp.asarray(received, jnp.int32))
 
 
 def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
@@ -182,12 +184,46 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     if bucket.dense:
         topology = blocks(batch, block, real)
     else:
-        topology = edges(batch, real)
+        adjacency = None
         if bucket.rest is not None:
-            topology = topology.tabulated(_take(split.edge_place, edge), bucket.width, bucket.rest)
+            start, count = _take(split.received_start, node), jnp.where(node_real, _take(split.received, node), 0)
+            lists = graphs.senders, graphs.edges
+            adjacency = tabulate(lists, start, count, shift[graph_of_node], bucket.width, bucket.rest)
+        topology = edges(batch, real, adjacency)
     topology = dataclasses.replace(topology, largest=bucket.largest)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
+
+
+def tabulate(
+    entries: tuple[Int[Array, "entries"], Float[Array, "entries"]],
+    start: Int[Array, "rows"],
+    count: Int[Array, "rows"],
+    shift: Int[Array, "rows"],
+    width: int,
+    rest: int,
+) -> Sparse:
+    """A sparse matrix whose rows are parts of one list of entries.
+
+    Args:
+      entries: columns and values of the list.
+      start: the first entry of each row.
+      count: how many entries each row has.
+      shift: what to add to the columns of each row.
+      width: how many entries of a row to lay side by side.
+      rest: has to hold the number of all others; those beyond are lost.
+    """
+    columns, values = entries
+    rows, others = jnp.arange(len(start)), jnp.maximum(count - width, 0)
+    list_rows = jnp.repeat(rows, others, total_repeat_length=rest)
+    before = jnp.cumsum(others) - others
+
+    def of(row: Array, place: Array) -> tuple[Array, Array]:
+        present, entry = place < count[row], start[row] + place
+        return jnp.where(present, _take(columns, entry) + shift[row], row), jnp.where(present, _take(values, entry), 0)
+
+    table = of(rows[:, None], jnp.arange(width))
+    return Sparse(*table, list_rows, *of(list_rows, width + jnp.arange(rest) - before[list_rows]))
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
@@ -240,7 +276,7 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> GraphsTuple:
 def _take(x: Array, rows: Array, mode: str = "clip") -> Array:
     """x[rows]; where rows are of padding and out of range some row or, with mode "fill", 0. Zeros if x has no rows."""
     if not len(x):
-        return jnp.zeros((len(rows), *x.shape[1:]), x.dtype)
+        return jnp.zeros((*rows.shape, *x.shape[1:]), x.dtype)
     return x.at[rows].get(mode=mode, fill_value=0)
 
 

@@ -148,34 +148,6 @@ class Edges(Topology):
         adjacency = a._replace(values=a.values**2, list_values=a.list_values**2)
         return dataclasses.replace(self, adjacency=adjacency).keep(self.kept)
 
-    def tabulated(self, place: Int[Array, "edges"], width: int, rest: int) -> Self:
-        """The same topology with the first edges of every node side by side, for speed.
-
-        Args:
-          place: of each edge in its list, how many edges of the same receiver stand before it.
-          width: how many edges of a node to lay side by side.
-          rest: has to hold the number of all others that have a weight; those beyond are lost.
-        """
-        a, nodes = self.adjacency, len(self.graph_of)
-        present = a.list_values != 0  # edges of padding have no place
-        row = jnp.where(present & (place < width), a.list_rows, nodes)
-        itself = jnp.broadcast_to(jnp.arange(nodes)[:, None], (nodes, width))
-        others = jnp.nonzero(present & (place >= width), size=rest, fill_value=len(place))[0]
-
-        def other(of_edge: Array) -> Array:
-            return of_edge.at[others].get(mode="fill", fill_value=0)
-
-        return dataclasses.replace(
-            self,
-            adjacency=Sparse(
-                itself.at[row, place].set(a.list_columns, mode="drop"),
-                jnp.zeros((nodes, width), a.list_values.dtype).at[row, place].set(a.list_values, mode="drop"),
-                other(a.list_rows),
-                other(a.list_columns),
-                other(a.list_values),
-            ),
-        )
-
 
 @struct.dataclass
 class Blocks(Topology):
@@ -201,12 +173,13 @@ class Blocks(Topology):
         return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
 
 
-def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edges:
+def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None, adjacency: Sparse | None = None) -> Edges:
     """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
 
     Args:
       graph: the graphs.
       real: which of them are not padding; those that jraph's padding leaves where not given.
+      adjacency: A without edges of padding, where it is laid out already; the list of edges where not given.
 
     Raises:
       ValueError: the graphs are complete and list no edges.
@@ -214,9 +187,10 @@ def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None) -> Edge
     if isinstance(graph.edges, Proximity):
         raise ValueError("graph: its weights follow from positions; take `blocks(graph, block)`, or `list_edges` first")
     grouping = _grouping(graph, real)
-    weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
-    no_table = jnp.zeros((len(grouping["kept"]), 0), weights.dtype)
-    adjacency = Sparse(no_table.astype(int), no_table, graph.receivers, graph.senders, weights)
+    if adjacency is None:
+        weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
+        no_table = jnp.zeros((len(grouping["kept"]), 0), weights.dtype)
+        adjacency = Sparse(no_table.astype(int), no_table, graph.receivers, graph.senders, weights)
     topology = Edges(**grouping, adjacency=adjacency)
     return topology.keep(topology.kept)
 

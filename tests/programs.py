@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from jattn import packing
 from jattn.attention import Scorer
-from jattn.batching import Bucket, gather, put, scatter
+from jattn.batching import Bucket, gather, put, scatter, tabulate
 from jattn.diffpool import DiffPool
 from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network
@@ -52,8 +52,13 @@ TABLE = {"width": 2, "rest": 80}  # so that usual graphs have edges in the table
 
 def tabulated_edges(graph):
     """`edges` with some of them side by side, as batches of sparse graphs are."""
-    same = graph.receivers[:, None] == graph.receivers
-    return edges(graph).tabulated(jnp.tril(jnp.asarray(same), -1).sum(1), **TABLE)
+    rows = jnp.arange(len(graph.nodes["features"]))
+    real = jraph.get_node_padding_mask(graph)[graph.receivers]
+    receivers = jnp.where(real, graph.receivers, len(rows))
+    order = jnp.argsort(receivers)
+    start, end = (jnp.searchsorted(receivers[order], rows, side) for side in ("left", "right"))
+    adjacency = tabulate((graph.senders[order], graph.edges[order]), start, end - start, 0 * rows, **TABLE)
+    return edges(graph, adjacency=adjacency)
 
 
 STORAGES = {"edges": tabulated_edges, "blocks": lambda graph: blocks(graph, len(graph.nodes["features"]))}
