@@ -12,6 +12,7 @@ the ball is completed from the rest of the graph. That is the same as running it
 """
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -31,6 +32,8 @@ AnyArray = Array | np.ndarray
 
 ROWS = 8192  # of a chunk of balls; it bounds memory
 BALLS = 128  # of a chunk
+BEYOND = 3 * ROWS // 8  # edges of a chunk that its table has no room for
+SOURCES = 512  # nodes whose surroundings are searched at once, a bit each
 
 
 class Chunks(NamedTuple):
@@ -42,12 +45,17 @@ class Chunks(NamedTuple):
       node: the node of each row, -1 where there is none, [chunks, rows].
       changes: after how many of the layers the row's node has changed, counted from the last: L for nodes within c_1
         hops, 1 within c_L, 0 beyond, [chunks, rows].
+      beyond_row: the row of each edge that the whole graph has in its list, not in its table, -1 where there is none,
+        [chunks, beyond].
+      beyond_entry: the entry of the whole graph's list that this is, [chunks, beyond].
     """
 
     removed: Int[AnyArray, "*chunks balls"]
     ball: Int[AnyArray, "*chunks rows"]
     node: Int[AnyArray, "*chunks rows"]
     changes: Int[AnyArray, "*chunks rows"]
+    beyond_row: Int[AnyArray, "*chunks beyond"]
+    beyond_entry: Int[AnyArray, "*chunks beyond"]
 
 
 class Whole(NamedTuple):
@@ -70,50 +78,86 @@ def radii(network: Network) -> list[int]:
     return [1 + layer * hops for layer in range(1, len(network.filters) + 2)]
 
 
-def chunks_of(graph: GraphsTuple, network: Network, most: float = 1.0) -> Chunks | None:
+def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.0) -> Chunks | None:
     """The balls around all nodes of a graph.
 
     Args:
       graph: one graph, host-side.
       network: says how large they are.
+      width: edges of a node that the whole graph's table has room for.
       most: None is returned where balls have on average more than this share of the graph, or where one does not fit
         into a chunk.
     """
     within = _within(graph, radii(network), most)
-    if within is None or np.diff(within.indptr).max(initial=0) > ROWS:
+    if within is None:
         return None
-    nodes, start, bounds = within.shape[0], within.indptr, [0]
+    nodes, start, node_of = within.shape[0], within.indptr, within.indices
+    beyond = np.maximum(np.bincount(graph.receivers, minlength=nodes) - width, 0)
+    listed = np.cumsum(beyond) - beyond  # the first entry of each node in the whole graph's list
+    beyond_start = np.insert(np.cumsum(beyond[node_of]), 0, 0)[start]
+    if np.diff(start).max(initial=0) > ROWS or np.diff(beyond_start).max(initial=0) > BEYOND:
+        return None
+    bounds = [0]
     while bounds[-1] < nodes:
         last = bounds[-1]
-        fitting = int(np.searchsorted(start, start[last] + ROWS, side="right")) - 1
-        bounds.append(min(fitting, last + BALLS, nodes))
-    size = len(bounds) - 1
-    removed = np.full((size, BALLS), -1, np.int32)
-    ball, node = np.full((size, ROWS), BALLS - 1, np.int32), np.full((size, ROWS), -1, np.int32)
-    changes = np.zeros((size, ROWS), np.int32)
+        rows = np.searchsorted(start, start[last] + ROWS, side="right") - 1
+        entries = np.searchsorted(beyond_start, beyond_start[last] + BEYOND, side="right") - 1
+        bounds.append(min(int(rows), int(entries), last + BALLS, nodes))
+
+    def filled(columns: int, value: int) -> np.ndarray:
+        return np.full((len(bounds) - 1, columns), value, np.int32)
+
+    chunks = Chunks(
+        removed=filled(BALLS, -1),
+        ball=filled(ROWS, BALLS - 1),
+        node=filled(ROWS, -1),
+        changes=filled(ROWS, 0),
+        beyond_row=filled(BEYOND, -1),
+        beyond_entry=filled(BEYOND, 0),
+    )
     for i, (first, end) in enumerate(itertools.pairwise(bounds)):
-        of_chunk, rows = slice(start[first], start[end]), start[end] - start[first]
-        removed[i, : end - first] = np.arange(first, end)
-        ball[i, :rows] = np.repeat(np.arange(end - first), np.diff(start[first : end + 1]))
-        node[i, :rows] = within.indices[of_chunk]
-        changes[i, :rows] = within.data[of_chunk] - 1
-    return Chunks(removed, ball, node, changes)
+        node = node_of[start[first] : start[end]]
+        count = beyond[node]
+        row = np.repeat(np.arange(len(node)), count)
+        chunks.removed[i, : end - first] = np.arange(first, end)
+        chunks.ball[i, : len(node)] = np.repeat(np.arange(end - first), np.diff(start[first : end + 1]))
+        chunks.node[i, : len(node)] = node
+        chunks.changes[i, : len(node)] = within.data[start[first] : start[end]] - 1
+        chunks.beyond_row[i, : len(row)] = row
+        chunks.beyond_entry[i, : len(row)] = np.arange(len(row)) + (listed[node] - np.cumsum(count) + count)[row]
+    return chunks
 
 
 def _within(graph: GraphsTuple, distances: list[int], most: float) -> scipy.sparse.csr_array | None:
     """For every node and those near it, how many of the distances they are within; None as for `chunks_of`."""
     nodes = len(graph.nodes["attention"])
-    itself, ones = scipy.sparse.identity(nodes, bool, "csr"), np.ones(len(graph.senders), bool)
-    hop = scipy.sparse.csr_array((ones, (graph.receivers, graph.senders)), (nodes, nodes)) + itself
-    reached, within = itself, scipy.sparse.csr_array((nodes, nodes), dtype=np.int8)
-    for distance in range(1, distances[-1] + 1):
-        reached = reached @ hop
-        if reached.nnz > most * nodes**2:
+    joined = np.ones(len(graph.senders), bool), (graph.receivers, graph.senders)
+    hop = scipy.sparse.csr_array(joined, (nodes, nodes)) + scipy.sparse.identity(nodes, bool, "csr")
+    columns = -(-SOURCES // 64) * 8
+    near, sizes, total = [], [], 0
+    for first in range(0, nodes, SOURCES):
+        own = np.arange(min(SOURCES, nodes - first))
+        reached = np.zeros((nodes, columns), np.uint8)  # a row a node, in it a bit for each source that is near
+        reached[first + own, own // 8] = 1 << own % 8
+        at = []
+        for distance in range(1, distances[-1] + 1):
+            words = reached.view(np.uint64)[hop.indices]  # eight bytes at a time
+            reached = np.bitwise_or.reduceat(words, hop.indptr[:-1], axis=0).view(np.uint8)
+            if distance in distances:
+                at.append(reached)
+        bits = np.unpackbits(reached, axis=1, count=len(own), bitorder="little")
+        node, source = np.divmod(np.flatnonzero(bits.view(bool)), len(own))
+        order = np.argsort(source.astype(np.uint16), kind="stable")
+        node, source = node[order], source[order]
+        byte, bit = node * columns + source // 8, (source % 8).astype(np.uint8)
+        near.append((node, sum(of.reshape(-1)[byte] >> bit & 1 for of in at)))
+        sizes.append(np.bincount(source, minlength=len(own)))
+        total += len(node)
+        if total > most * nodes**2:
             return None
-        if distance in distances:
-            within = within + reached.astype(np.int8)
-    within.sort_indices()
-    return within
+    indices, data = (np.concatenate(x) for x in zip(*near, strict=True))
+    indptr = np.insert(np.cumsum(np.concatenate(sizes)), 0, 0)
+    return scipy.sparse.csr_array((data, indices, indptr), (nodes, nodes))
 
 
 def whole_graph(
@@ -132,7 +176,7 @@ def whole_graph(
 def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) -> Float[Array, "balls outputs"]:
     """The graph's prediction without the node in the middle of each ball of a chunk (arrays without their first axis).
 
-    The whole graph's edges have to be side by side, all of them.
+    The chunk has to be made for the width of the whole graph's table.
     """
     topology = _topology_of_balls(whole.topology, chunk)
     layers = len(network.filters)
@@ -158,32 +202,32 @@ def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) 
 
 def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
     """The balls as graphs, each without the node in its middle; degrees are those in the whole graph without it."""
-    rows, nodes = len(chunk.node), len(whole.kept)
-    real = jnp.asarray(chunk.node >= 0)
-    row = jnp.where(real, chunk.node, 0)
-    removed = chunk.removed[chunk.ball]
+    rows, nodes, a = len(chunk.node), len(whole.kept), whole.adjacency
+    ball, real = jnp.asarray(chunk.ball), jnp.asarray(chunk.node >= 0)
+    row, own = jnp.where(real, chunk.node, 0), jnp.arange(rows)
+    removed = chunk.removed[ball]
     kept = real & (chunk.node != removed)
-    neighbours = whole.adjacency.columns[row]
-    values = jnp.where(kept[:, None] & (neighbours != removed[:, None]), whole.adjacency.values[row], 0)
-    own = jnp.arange(rows)
-    place = jnp.full((BALLS, nodes), rows).at[chunk.ball, jnp.where(real, row, nodes)].set(own, mode="drop")
-    columns = place[chunk.ball[:, None], neighbours]
-    there = columns < rows
-    nothing = jnp.zeros(0, int)
+    place = jnp.full((BALLS, nodes), rows).at[ball, jnp.where(real, row, nodes)].set(own, mode="drop")
+
+    def edges_at(at: Callable[[Array], Array], neighbour: Array, value: Array) -> tuple[Array, Array, Array]:
+        """Columns of edges, their weights after the removal, and the same with 0 for those that leave the ball."""
+        value = jnp.where(at(kept) & (neighbour != at(removed)), value, 0)
+        column = place[at(ball), neighbour]
+        inside = column < rows
+        return jnp.where(inside, column, at(own)), value, jnp.where(inside, value, 0)
+
+    listed, entry = jnp.maximum(chunk.beyond_row, 0), jnp.asarray(chunk.beyond_entry)
+    of_list = jnp.where(chunk.beyond_row < 0, 0, a.list_values[entry])
+    columns, values, inside = edges_at(lambda x: x[:, None], a.columns[row], a.values[row])
+    list_columns, list_values, list_inside = edges_at(lambda x: x[listed], a.list_columns[entry], of_list)
     return Edges(
-        n_node=jnp.bincount(chunk.ball, length=BALLS),
-        graph_of=jnp.asarray(chunk.ball),
+        n_node=jnp.bincount(ball, length=BALLS),
+        graph_of=ball,
         real=jnp.ones(BALLS, bool),
         kept=kept,
-        degrees=values.sum(1),
+        degrees=values.sum(1).at[listed].add(list_values),
         largest=rows,
-        adjacency=Sparse(
-            columns=jnp.where(there, columns, own[:, None]),
-            values=jnp.where(there, values, 0),
-            list_rows=nothing,
-            list_columns=nothing,
-            list_values=nothing.astype(values.dtype),
-        ),
+        adjacency=Sparse(columns, inside, listed, list_columns, list_inside),
     )
 
 

@@ -20,7 +20,7 @@ from jattn.graphs import select
 from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
 from jattn.losses import Task
 from jattn.model import Network, Output
-from jattn.packing import plan, size_classes
+from jattn.packing import plan, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
 from jattn.seeds import CACHED, run_one_by_one
@@ -94,13 +94,14 @@ def _by_balls(
 ) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
     """Predictions of the large sparse graphs, and those without each node."""
     seeds, parts = len(jax.tree.leaves(params)[0]), parts_of(len(jax.tree.leaves(params)[0]))
-    ids, width = _large_and_sparse(network, graphs)
+    ids = _large_and_sparse(network, graphs)
+    width, others = table_width(graphs, ids)
     ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls
     for i in ids.tolist():
-        chunks = chunks_of(select(graphs, np.array([i])), network, BALL_SHARE)
+        chunks = chunks_of(select(graphs, np.array([i])), network, width, BALL_SHARE)
         if chunks is None:
             continue
-        of_graph, of_balls = _compiled_balls(network, _bucket(graphs, i, width), seeds)
+        of_graph, of_balls = _compiled_balls(network, _bucket(graphs, i, width, int(others[i])), seeds)
         prediction, whole = of_graph(params, split, jnp.array([i]))
         pieces = [of_balls(params, whole, jax.tree.map(jnp.asarray, piece)) for piece in _ball_pieces(chunks, parts)]
         if ahead is not None:
@@ -116,24 +117,30 @@ def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple
     return i, np.asarray(said), without[:, : graphs.n_node[i]]
 
 
-def _large_and_sparse(network: Network, graphs: GraphsTuple) -> tuple[Int[np.ndarray, "chosen"], int]:
-    """Graphs whose balls are worth looking at, and the most edges that a node of them has."""
+def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, "chosen"]:
+    """Graphs whose balls are worth looking at."""
     if any(network.poolings) or isinstance(graphs.edges, Proximity):
-        return np.zeros(0, int), 0
+        return np.zeros(0, int)
     graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
     degree = np.bincount(graphs.receivers, minlength=len(graph_of))
     most = np.zeros(len(graphs.n_node), int)
     np.maximum.at(most, graph_of, degree)
-    ids = np.flatnonzero((graphs.n_node >= LARGE) & (most <= MOST_EDGES))
-    return ids, int(most[ids].max(initial=0))
+    return np.flatnonzero((graphs.n_node >= LARGE) & (most <= MOST_EDGES))
 
 
-def _bucket(graphs: GraphsTuple, i: int, width: int) -> Bucket:
-    """Holds graph i. Of sizes between the smallest and the largest graph there are few, so that little is compiled."""
-    nodes, edges = LARGE, LARGE * width
-    while nodes <= graphs.n_node[i] or edges <= graphs.n_edge[i]:
-        nodes, edges = 2 * nodes, 2 * edges
-    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=0)
+def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
+    """Holds graph i. Of sizes between the smallest and the largest graph there are few, so that little is compiled.
+
+    Args:
+      graphs: the split.
+      i: the graph.
+      width: edges of a node that are laid side by side.
+      others: how many edges of the graph are not.
+    """
+    nodes, edges, rest = LARGE, LARGE * max(width, 1), LARGE // 4
+    while nodes <= graphs.n_node[i] or edges <= graphs.n_edge[i] or rest < others:
+        nodes, edges, rest = 2 * nodes, 2 * edges, 2 * rest
+    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=rest)
 
 
 def _ball_pieces(chunks: Chunks, parts: int) -> Iterator[Chunks]:

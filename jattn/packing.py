@@ -95,7 +95,7 @@ def pack(
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
     largest = int(n_node.max(initial=1))
-    width, others = _table(graphs, np.unique(flat[flat >= 0]))
+    width, others = table_width(graphs, np.unique(flat[flat >= 0]))
     n_other = np.append(others, 0)[flat]
     work = width + LISTED_WORK * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is None:
@@ -178,6 +178,18 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
     return tuple(reversed(classes))
 
 
+def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, np.ndarray]:
+    """How many edges of a node to lay side by side for some graphs, and how many others each graph has then."""
+    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
+    of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree
+    having = np.cumsum(np.bincount(of_chosen, minlength=1)[::-1])[::-1][1:]  # nodes that have 1, 2, ... edges or more
+    others = having.sum() - np.insert(np.cumsum(having), 0, 0)  # edges beyond the first 0, 1, ... of each node
+    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + LISTED_WORK * others))
+    beyond = np.bincount(graph_of, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
+    return width, beyond.astype(np.int64)
+
+
 def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
     """Rows of a block, one for each part, and the block of every graph, [batches, batch], -1 where there is none."""
     room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
@@ -216,18 +228,6 @@ def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
         place[:, i] = (free >= n_node[:, i, None]).argmax(1)
         free[rows, place[:, i]] -= n_node[:, i]
     return np.where(real, place, -1)
-
-
-def _table(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, np.ndarray]:
-    """How many edges of a node to lay side by side for some graphs, and how many others each graph has then."""
-    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
-    degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
-    of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree
-    having = np.cumsum(np.bincount(of_chosen, minlength=1)[::-1])[::-1][1:]  # nodes that have 1, 2, ... edges or more
-    others = having.sum() - np.insert(np.cumsum(having), 0, 0)  # edges beyond the first 0, 1, ... of each node
-    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + LISTED_WORK * others))
-    beyond = np.bincount(graph_of, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
-    return width, beyond.astype(np.int64)
 
 
 def _lay_out(

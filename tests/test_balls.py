@@ -61,6 +61,8 @@ GRAPHS = [
 def small(monkeypatch):
     """Sizes at which small graphs have several chunks of balls."""
     monkeypatch.setattr(balls, "ROWS", 96)
+    monkeypatch.setattr(balls, "BEYOND", 150)
+    monkeypatch.setattr(balls, "SOURCES", 16)
     monkeypatch.setattr(balls, "BALLS", 8)
     monkeypatch.setattr(left_out, "LARGE", 24)
     monkeypatch.setattr(left_out, "BALL_SHARE", 1.0)
@@ -94,9 +96,10 @@ def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypat
 
 def test_in_double_precision_they_agree_to_nine_digits(small):
     network, graph = NETWORKS["chebynet"], GRAPHS[1]
-    chunks = chunks_of(graph, network)
+    chunks = chunks_of(graph, network, width=2)
     ids, bucket = pack(graph, np.zeros((1, 1), int), dense=False)
-    bucket = bucket._replace(width=4, rest=0)
+    bucket = bucket._replace(width=2, rest=100)
+    assert (chunks.beyond_row >= 0).sum() > 100
 
     @jax.jit
     def by_balls(params, split):
@@ -126,13 +129,18 @@ def test_in_double_precision_they_agree_to_nine_digits(small):
 )
 def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
     graph = nx.gnm_random_graph(nodes, edges_of, seed=seed)
-    chunks = chunks_of(graph_of(graph, seed), NETWORKS[name])
+    chunks = chunks_of(graph_of(graph, seed), NETWORKS[name], width=2)
+    beyond = np.maximum([graph.degree(i) - 2 for i in graph], 0)
+    first = np.cumsum(beyond) - beyond
     *changed, reach = radii(NETWORKS[name])
     removed = chunks.removed[chunks.removed >= 0]
     assert removed.tolist() == list(range(nodes))
     for of_chunk in zip(*chunks, strict=True):
-        middle, ball, node, changes = of_chunk
+        middle, ball, node, changes, beyond_row, beyond_entry = of_chunk
         assert (np.diff(ball) >= 0).all()
+        listed = [(row, first[node[row]] + j) for row in np.flatnonzero(node >= 0) for j in range(beyond[node[row]])]
+        assert list(zip(beyond_row.tolist(), beyond_entry.tolist(), strict=True))[: len(listed)] == listed
+        assert (beyond_row[len(listed) :] == -1).all()
         for i in np.flatnonzero(middle >= 0):
             distance = nx.single_source_shortest_path_length(graph, int(middle[i]), reach)
             rows = (ball == i) & (node >= 0)
@@ -143,21 +151,22 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
 
 def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made(monkeypatch):
     network, grid = NETWORKS["chebynet"], GRAPHS[1]
-    assert chunks_of(grid, network) is not None
-    assert chunks_of(grid, network, most=0.3) is None
+    assert chunks_of(grid, network, 3) is not None
+    assert chunks_of(grid, network, 3, most=0.3) is None
+    monkeypatch.setattr(balls, "BEYOND", 20)
+    assert chunks_of(grid, network, 4) is not None
+    assert chunks_of(grid, network, 3) is None
     monkeypatch.setattr(balls, "ROWS", 40)
-    assert chunks_of(grid, network) is None
+    assert chunks_of(grid, network, 4) is None
 
 
 def test_only_large_graphs_without_hubs_are_looked_at(small):
     star, network = graph_of(nx.star_graph(40)), NETWORKS["gcn"]
     dense = from_arrays(np.ones((30, 3)), *np.nonzero(np.ones((30, 30))))
     graphs = jraph.batch_np([GRAPHS[0], star, dense, graph_of(nx.path_graph(5)), GRAPHS[1]])
-    ids, width = left_out._large_and_sparse(network, graphs)
-    assert ids.tolist() == [0, 2, 4]
-    assert width == 30
+    assert left_out._large_and_sparse(network, graphs).tolist() == [0, 2, 4]
     pooled = network.clone(poolings=(None, AttentionPooling(Threshold(0.1), Scorer())))
-    assert not len(left_out._large_and_sparse(pooled, graphs)[0])
+    assert not len(left_out._large_and_sparse(pooled, graphs))
 
 
 def test_on_graphs_of_proteins_they_agree_with_copies(shared, monkeypatch):
