@@ -69,7 +69,7 @@ def cluster(
     features, clusters = x.shape[1], scores.shape[1]
     log_s = jax.nn.log_softmax(topology.zero_dropped(scores))
     s = topology.zero_dropped(jnp.exp(log_s))
-    neighbours = topology.scaled(jnp.ones_like(topology.degrees))(s)
+    neighbours = topology.multiply(s)
     products = topology.outer_sum(s, jnp.concatenate([x, neighbours, s], axis=1))
     pooled, adjacency, overlap = jnp.split(products, [features, features + clusters], axis=2)
 

@@ -12,7 +12,6 @@ adjacency of the reduced graph is diag(s) A diag(s), so no row ever moves. Two s
 
 import abc
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -50,6 +49,10 @@ class Topology(abc.ABC):
     kept: Bool[Array, "nodes"]
     degrees: Float[Array, "nodes"]
     largest: int = struct.field(pytree_node=False)
+
+    @abc.abstractmethod
+    def multiply(self, x: Float[Array, "nodes features"]) -> Float[Array, "nodes features"]:
+        """A x over all nodes, dropped ones included."""
 
     @abc.abstractmethod
     def scaled(
@@ -115,8 +118,8 @@ class Topology(abc.ABC):
     def keep(self, mask: Bool[Array, "nodes"]) -> Self:
         """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
         kept = self.kept & mask
-        ones = kept.astype(self.degrees.dtype)
-        return dataclasses.replace(self, kept=kept, degrees=self.scaled(ones)(ones[:, None])[:, 0])
+        neighbours = self.multiply(kept[:, None].astype(self.degrees.dtype))[:, 0]
+        return dataclasses.replace(self, kept=kept, degrees=jnp.where(kept, neighbours, 0))
 
     def normalized(
         self, self_loops: bool = False
@@ -137,11 +140,14 @@ class Edges(Topology):
 
     adjacency: Sparse
 
+    def multiply(self, x: Array) -> Array:  # noqa: D102
+        return sparse_product(self.adjacency, x)
+
     def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
         a = self.adjacency
         values = scale[:, None] * a.values * scale[a.columns]
         list_values = scale[a.list_rows] * a.list_values * scale[a.list_columns]
-        return functools.partial(sparse_product, a._replace(values=values, list_values=list_values))
+        return dataclasses.replace(self, adjacency=a._replace(values=values, list_values=list_values)).multiply
 
     def squared(self) -> Self:  # noqa: D102
         a = self.adjacency
@@ -159,15 +165,13 @@ class Blocks(Topology):
 
     adjacency: Float[Array, "blocks block block"]
 
+    def multiply(self, x: Array) -> Array:  # noqa: D102
+        return symmetric_product(self.adjacency, x.reshape(*self.adjacency.shape[:2], x.shape[1])).reshape(x.shape)
+
     def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
         by_block = scale.reshape(self.adjacency.shape[:2])
         adjacency = by_block[:, :, None] * self.adjacency * by_block[:, None]
-
-        def multiply(x: Array) -> Array:
-            y = symmetric_product(adjacency, x.reshape(*self.adjacency.shape[:2], x.shape[1]))
-            return y.reshape(x.shape)
-
-        return multiply
+        return dataclasses.replace(self, adjacency=adjacency).multiply
 
     def squared(self) -> Self:  # noqa: D102
         return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
