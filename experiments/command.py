@@ -9,9 +9,8 @@ import jax
 from experiments import protocol
 from experiments.running import MAY_DIFFER, configure_jax, fail, leave_others
 from experiments.settings import Settings, parse
-from experiments.termination import ends_at_once
+from experiments.termination import ends_plainly
 from jattn.losses import Task
-from jattn.runs import RunError
 
 # A preset with others of these is still that preset.
 FREE = (*MAY_DIFFER, "data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact")
@@ -93,14 +92,8 @@ class Experiment:
         """
         name = "-".join(filter(None, [self.name, self.variant, preset]))
         try:
-            with ends_at_once():
+            with ends_plainly():
                 results = protocol.run(settings, name, self._data(settings), self.task, self.choose)
-        except KeyboardInterrupt:
-            raise SystemExit(130) from None
-        except RunError as error:
-            fail(str(error))
-        except OSError as error:
-            fail(f"{error}; what was saved before is kept, and the same command goes on from there")
         except jax.errors.JaxRuntimeError as error:
             if jax.process_count() == 1:
                 raise

@@ -37,10 +37,10 @@ from experiments.colors import GIN, PRESETS, Colors
 from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train, write_table
 from experiments.protocol import opened
 from experiments.running import Running, configure_jax, fail
-from experiments.termination import ends_at_once
+from experiments.termination import ends_plainly
 from jattn.datasets.colors import generate_colors, published_colors
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
-from jattn.runs import Run, RunError, read_json, write_json
+from jattn.runs import Run, read_json, write_json
 
 Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
@@ -293,15 +293,9 @@ def main(arguments: Sequence[str]) -> None:
     except ValueError as error:
         fail(str(error))
     configure_jax(settings)
-    try:
-        with ends_at_once(), opened(settings, "initialization") as run:
-            summary = read_json(run.folder / "results.json")["summary"] if run.finished else study(settings, run)
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    except RunError as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"{error}; what was saved before is kept, and the same command goes on from there")
+    with ends_plainly(), opened(settings, "initialization") as run:
+        done = run.finished
+        summary = read_json(run.folder / "results.json", ["summary"])["summary"] if done else study(settings, run)
     print(table(summary))
     print(f"the study is in {run.folder}")
 

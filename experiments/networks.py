@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from experiments.initialization_figures import COLORS, ZOOM, finish_panel
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Job
-from jattn.runs import RunError, read_json
+from jattn.runs import read_json
 
 SHADES = {**COLORS, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
@@ -41,10 +41,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     for job in jobs:
         if state(out / job.name) != "done":
             continue
-        file = out / job.name / "results.json"
-        subsets = read_json(file).get("subsets")
-        if subsets is None:
-            raise RunError(f"{file}: no results; remove it, and the same command makes it again")
+        subsets = read_json(out / job.name / "results.json", ["subsets"])["subsets"]
         auc, model_seeds = subsets["all"]["attention_auc"], job.settings.seeds
         for i in range(len(subsets["all"]["accuracy"]["values"])):
             rows.append(

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from experiments.running import fail
+from jattn.runs import RunError
+
 STATUS = 128 + signal.SIGTERM  # of a program that ended so, as shells and batch systems count
 
 
@@ -28,6 +31,23 @@ def ends_at_once() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def ends_plainly() -> Iterator[None]:
+    """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
+
+    The status is 143, 130, or 2 for such an error.
+    """
+    with ends_at_once():
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise SystemExit(128 + signal.SIGINT) from None
+        except RunError as error:
+            fail(str(error))
+        except OSError as error:
+            fail(f"{error}; what was saved before is kept, and the same command goes on from there")
 
 
 @contextmanager

@@ -137,8 +137,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
     """The JSON object that `write_json` wrote; null becomes NaN.
+
+    Args:
+      path: the file.
+      needed: names that the object has to have.
 
     Raises:
       RunError: the file holds something else.
@@ -157,6 +161,9 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunError(f"{path}: not JSON ({error}); remove it, and the same command makes it again") from error
     if not isinstance(found, dict) or not found:
         raise RunError(f"{path}: no JSON object; remove it, and the same command makes it again")
+    for name in needed:
+        if name not in found:
+            raise RunError(f"{path}: it has no {name!r}; remove it, and the same command makes it again")
     return found
 
 

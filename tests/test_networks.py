@@ -41,7 +41,7 @@ def test_every_network_of_finished_jobs_has_a_row(jobs, tmp_path):
 
 def test_damaged_results_are_an_error_that_names_them(jobs, tmp_path):
     finish(jobs[0], tmp_path, [90.0, 80.0])
-    for text, what in (("{", "not JSON"), ('{"seconds": {}}', "no results; remove it")):
+    for text, what in (("{", "not JSON"), ('{"seconds": {}}', "it has no 'subsets'; remove it")):
         (tmp_path / jobs[0].name / "results.json").write_text(text)
         with pytest.raises(RunError, match=rf"results\.json: {what}"):
             read_networks(jobs, tmp_path)

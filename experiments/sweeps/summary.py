@@ -70,10 +70,9 @@ def _row(jobs: Sequence[Job], out: Path) -> Row:
     results, failures = [], {}
     for name in [name for name, of in states.items() if of == "done"]:
         try:
-            found = read_json(out / name / "results.json")
-            results.append({"subsets": found["subsets"], "seconds": found["seconds"]})
-        except (RunError, KeyError) as error:
-            states[name], failures[name] = "failed", f"results.json is damaged ({error}); remove it to make it again"
+            results.append(read_json(out / name / "results.json", ["subsets", "seconds"]))
+        except RunError as error:
+            states[name], failures[name] = "failed", str(error)
     first, asked = jobs[0], sum(job.networks for job in jobs)
     trained = sum(len(of["subsets"]["all"]["accuracy"]["values"]) for of in results)
     seconds = sum(sum(of["seconds"].values()) for of in results)
