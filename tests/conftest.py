@@ -25,6 +25,9 @@ install_import_hook("jattn", "typecheck.check")
 jax.config.update("jax_num_cpu_devices", 2)  # as experiments do, so that seeds are spread over devices
 
 
+pytest_plugins = ["fake_runs"]  # a fixture of several files
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     folder = Path(__file__).resolve().parents[2] / "shared"

@@ -1,0 +1,74 @@
+"""Runs that a sweep starts in tests: they take no time, unless they are asked to, and save as true ones do."""
+
+import csv
+import sys
+
+import pytest
+
+from experiments import sweep
+from experiments.sweeps import pool
+
+# Stands in for a run. Its scores follow from its seeds, so that it can be told which ones were pooled; variables say
+# which jobs fail or take their time. As a run, it saves and ends when it gets a SIGTERM.
+FAKE = """
+import json, os, signal, sys, time
+from pathlib import Path
+
+options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+out, seed, seeds = Path(options["--out"]), int(options["--seed"]), int(options["--seeds"])
+
+def save(*_):
+    (out / "saved").touch()
+    sys.exit(143)
+
+signal.signal(signal.SIGTERM, save)
+cores = sorted(getattr(os, "sched_getaffinity", lambda _: [])(0))
+(out / "told").write_text(json.dumps({"pid": os.getpid(), "cores": cores, "environment": dict(os.environ)}))
+if os.environ.get("SLOW") in out.name and not (out / "saved").exists():
+    time.sleep(30)
+if os.environ.get("FAILS") in out.name and not (out / "failed").exists():
+    if os.environ.get("ONCE"):
+        (out / "failed").touch()
+    print("Traceback:\\nMemoryError: too small")
+    sys.exit(1)
+values = [float(i) for i in range(seed, seed + seeds)]
+subset = {"accuracy": {"values": values}, "attention_auc": [{"values": [value / 2 for value in values]}]}
+subsets = {name: subset for name in ("orig", "large", "all")}
+(out / "results.json").write_text(json.dumps({"subsets": subsets, "seconds": {"attention": 2, "test": 1}}))
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Puts the fake in the place of runs; the sweep's folder."""
+    program = tmp_path / "fake.py"
+    program.write_text(FAKE)
+    monkeypatch.setattr(
+        sweep,
+        "command",
+        lambda job, out: [sys.executable, "-IS", str(program), *job.arguments, "--out", str(out / job.name)],
+    )
+    monkeypatch.setattr(pool, "POLL", 0.01)
+    for name in ("SLOW", "FAILS"):
+        monkeypatch.setenv(name, "none of them")
+    return tmp_path / "out"
+
+
+def run(out, *arguments):
+    sweep.main(["--jobs", "2", "--retries", "0", "--out", str(out), "colors", *arguments])
+
+
+def summary(out):
+    with (out / "summary.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def attempts(out):
+    return {log.parent.name: log.read_text().count("fake.py") for log in out.glob("*/log.txt")}
+
+
+def program(file, text):
+    """A shell script, of a name that a program has on other machines."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
