@@ -6,6 +6,7 @@
 The projection p of linear attention is drawn from N(0, sigma) or U(-sigma, sigma). The folder gets:
 
     points.csv      a row a network: cosine of its initial and final p with the optimum [0, 1, 0, ...], AUC, accuracies
+    summary.csv     means of these over networks that began with a cosine above 0.5, and over the others
     good_share.csv  share of draws whose cosine is above 0.5, by the number of colours n
     dynamics.csv    training accuracy and AUC by epoch, from p's of given cosines
     *.png           pictures of these, like Figures 3, 4, 6, 8 and 9 of the paper
@@ -173,6 +174,7 @@ def study(settings: Initialization, run: Run) -> list[Row]:
         pictures.save(pictures.cosine_figure(of_n), run.folder / f"cosine-n{n}.png")
         pictures.save(pictures.auc_figure(of_n), run.folder / f"auc-n{n}.png")
     summary = summarize(points)
+    write_table(run.folder / "summary.csv", summary)
     write_json(run.folder / "results.json", {"summary": summary})  # the last file: a study that has it is finished
     return summary
 

@@ -117,7 +117,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
     initialization.main([*arguments, str(stopped)])
     assert len(stages) == 3  # what is finished is not trained again
     initialization.main([*arguments, str(tmp_path / "whole")])
-    for file in ("points.csv", "good_share.csv", "results.json"):
+    for file in ("points.csv", "summary.csv", "good_share.csv", "results.json"):
         assert (stopped / file).read_text() == (tmp_path / "whole" / file).read_text()
     table = rows(stopped / "points.csv")
     assert list(table[0]) == COLUMNS
