@@ -142,7 +142,7 @@ def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
 
     Args:
       path: the file.
-      needed: names that the object has to have.
+      needed: names of objects or lists that it has to have.
 
     Raises:
       RunError: the file holds something else.
@@ -162,7 +162,7 @@ def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
     if not isinstance(found, dict) or not found:
         raise RunError(f"{path}: no JSON object; remove it, and the same command makes it again")
     for name in needed:
-        if name not in found:
+        if not isinstance(found.get(name), dict | list):
             raise RunError(f"{path}: it has no {name!r}; remove it, and the same command makes it again")
     return found
 
