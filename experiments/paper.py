@@ -120,7 +120,7 @@ class Paper:
         said = dict(SEEDS)
         for entry in self.seeds:
             name, _, number = entry.partition("=")
-            if name not in SEEDS or not number.isdigit() or not int(number):
+            if name not in SEEDS or not number.isdecimal() or not int(number):
                 raise ValueError(f"seeds: {entry!r} is not allowed, expected TASK=N with TASK of {', '.join(SEEDS)}")
             said[name] = int(number)
         return said[task]
