@@ -70,6 +70,9 @@ TABLE_3 = {
     "weak-d": "ChebyGIN-d, weakly supervised",
     "weak-h": "ChebyGIN-h, weakly supervised",
 }
+GENERATED = {
+    preset for preset in TABLE_3 if preset.endswith("-h")
+}  # of COLORS: 32 colours, of which no set is published
 TABLE_2 = {
     "global": "global pooling",
     "unsupervised": "attention, unsupervised",
@@ -152,12 +155,17 @@ def runs_of(paper: Paper, part: str) -> list[Runs]:
 
 
 def _runs(paper: Paper, task: str, labels: Mapping[str, str]) -> Runs:
-    presets = tuple(preset for preset in labels if not paper.rows or preset in paper.rows)
-    arguments = () if paper.data_dir is None else ("--data-dir", str(_data_dir(paper.data_dir, task)))
+    presets = [preset for preset in labels if not paper.rows or preset in paper.rows]
+    published = () if paper.data_dir is None else ("--data-dir", str(_data_dir(paper.data_dir, task)))
+    arguments = (*DRAWS, "--quiet") if task == "tu" else ("--quiet",)
     seeds, a_job = paper.seeds_of(task), SEEDS_A_JOB.get(task, 1)
     vary = {"dataset": DATASETS} if task == "tu" else {}
-    grid = Grid(task, presets, 0, seeds, a_job, (), vary, (*arguments, *(DRAWS if task == "tu" else ()), "--quiet"))
-    return Runs(task, labels, jobs_of(grid) if presets else [])
+    jobs: list[Job] = []
+    for generated, data in ((False, published), (True, ())):
+        chosen = tuple(preset for preset in presets if (task == "colors" and preset in GENERATED) == generated)
+        if chosen:
+            jobs += jobs_of(Grid(task, chosen, 0, seeds, a_job, (), vary, (*data, *arguments)))
+    return Runs(task, labels, jobs)
 
 
 def _data_dir(folder: Path, task: str) -> Path:
@@ -275,7 +283,8 @@ def _section(table: str, runs: Runs, out: Path) -> Section:
     finished = [job for job in runs.jobs if state(out / runs.task / job.name) == "done"]
     firsts = {job.row: out / runs.task / job.name for job in reversed(finished)}
     asked = [job for job in runs.jobs if job.row in firsts]
-    asked.sort(key=lambda job: [DATASETS.index(dataset) for dataset in job.values.values()])
+    order = list(runs.labels)
+    asked.sort(key=lambda job: (*map(DATASETS.index, job.values.values()), order.index(job.preset)))
     folders = [firsts[row] for row in dict.fromkeys(job.row for job in asked)]
     return Section(table, runs.task, runs.labels, read_rows(asked, out / runs.task), folders)
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -97,12 +98,16 @@ def test_a_figure_is_off_where_it_differs_by_three_standard_errors(score, networ
     assert report.is_off(score, networks, "colors") is off
 
 
-def test_every_row_of_every_table_has_runs(tmp_path):
+@pytest.mark.parametrize("data_dir", [None, Path("published")])
+def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
     for table, (tasks, labels) in paper.TABLES.items():
-        runs = paper.runs_of(paper.Paper("all", out=tmp_path), table)
+        runs = paper.runs_of(paper.Paper("all", out=tmp_path, data_dir=data_dir), table)
         assert [of.task for of in runs] == list(tasks)
         for of in runs:
             assert {job.preset for job in of.jobs} == set(labels)
+            for job in of.jobs:
+                published = data_dir is not None and not (of.task == "colors" and job.settings.dimension > 3)
+                assert job.settings.data_dir == (data_dir if published else None)
 
 
 def test_two_tables_share_their_runs(tmp_path):
