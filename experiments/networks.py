@@ -41,7 +41,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     for job in jobs:
         if state(out / job.name) != "done":
             continue
-        subsets = read_json(out / job.name / "results.json", ["subsets"])["subsets"]
+        subsets = read_json(out / job.name / "results.json", ["subsets", "seconds"])["subsets"]
         auc, model_seeds = subsets["all"]["attention_auc"], job.settings.seeds
         for i in range(len(subsets["all"]["accuracy"]["values"])):
             rows.append(

@@ -200,6 +200,7 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed."""
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
     missing = missing if paper.run else {}
+    paper.out.mkdir(parents=True, exist_ok=True)
     failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)
@@ -212,9 +213,13 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
         sections, [paper.out / NETWORKS, *sorted((paper.out / STUDY).glob("*.png"))], paper.out / "report.html"
     )
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
-    for name, why in failures.items():
-        print(f"{paper.out / name}: {why}", file=sys.stderr)
-    if failures:
+    failed = {paper.out / name: why for name, why in failures.items()}
+    for runs in _longest(parts):
+        damaged = [row.failures for row in read_rows(runs.jobs, paper.out / runs.task)]
+        failed |= {paper.out / runs.task / name: why for of_row in damaged for name, why in of_row.items()}
+    for folder, why in failed.items():
+        print(f"{folder}: {why}", file=sys.stderr)
+    if failed:
         raise SystemExit(1)
 
 

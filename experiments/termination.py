@@ -47,7 +47,7 @@ def ends_plainly() -> Iterator[None]:
         except RunError as error:
             fail(str(error))
         except OSError as error:
-            fail(f"{error}; what was saved before is kept, and the same command goes on from there")
+            fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
 
 
 @contextmanager

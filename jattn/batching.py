@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.products import Sparse
-from jattn.topology import Topology, blocks, edges
+from jattn.topology import Topology, blocks, edges, over_features
 
 
 class Bucket(NamedTuple):
@@ -153,14 +153,14 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
     n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
     padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
 
-    def lay_out(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
+    def rows_of(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
         """The graph of each row, how far graphs have moved from their place in the split, and whether a row is real."""
         end = jnp.cumsum(count)
         graph_of = (jnp.arange(rows)[:, None] >= end).sum(1)
         return graph_of, end - count - start[id_of], real[graph_of]
 
-    graph_of_node, shift, node_real = lay_out(n_node, split.node_start, bucket.nodes)
-    graph_of_edge, edge_shift, edge_real = lay_out(n_edge, split.edge_start, bucket.edges)
+    graph_of_node, shift, node_real = rows_of(n_node, split.node_start, bucket.nodes)
+    graph_of_edge, edge_shift, edge_real = rows_of(n_edge, split.edge_start, bucket.edges)
     node, edge = jnp.arange(bucket.nodes) - shift[graph_of_node], jnp.arange(bucket.edges) - edge_shift[graph_of_edge]
 
     def ends(nodes: Array) -> Array:
@@ -168,7 +168,7 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
 
     def of_nodes(name: str, x: Array) -> Array:
         # Nobody looks where padding is, and a distance between masked positions takes twice as long.
-        return _take(x, node) if name == "position" else jnp.where(_over(node_real, x), _take(x, node), 0)
+        return _take(x, node) if name == "position" else jnp.where(over_features(node_real, x), _take(x, node), 0)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(
@@ -278,7 +278,3 @@ def _take(x: Array, rows: Array, mode: str = "clip") -> Array:
     if not len(x):
         return jnp.zeros((*rows.shape, *x.shape[1:]), x.dtype)
     return x.at[rows].get(mode=mode, fill_value=0)
-
-
-def _over(mask: Array, x: Array) -> Array:
-    return mask.reshape(mask.shape + (1,) * (x.ndim - 1))

@@ -137,10 +137,12 @@ def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
       width: edges of a node that are laid side by side.
       others: how many edges of the graph are not.
     """
-    nodes, edges, rest = LARGE, LARGE * max(width, 1), LARGE // 4
-    while nodes <= graphs.n_node[i] or edges <= graphs.n_edge[i] or rest < others:
-        nodes, edges, rest = 2 * nodes, 2 * edges, 2 * rest
-    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=rest)
+
+    def doubled(size: int, needed: int) -> int:
+        return size if size > needed else doubled(2 * size, needed)
+
+    nodes, edges = doubled(LARGE, int(graphs.n_node[i])), doubled(LARGE * max(width, 1), int(graphs.n_edge[i]))
+    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=doubled(LARGE // 4, others))
 
 
 def _ball_pieces(chunks: Chunks, parts: int) -> Iterator[Chunks]:

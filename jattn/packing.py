@@ -89,6 +89,9 @@ def pack(
       batches: graph ids of each batch, -1 where there is none.
       parts: devices that share a batch; each gets as many blocks, and hence as many rows, as the others.
       dense: whether A is kept as dense blocks; whichever is quicker where None.
+
+    Raises:
+      ValueError: A is not to be dense, but all nodes of a graph are joined.
     """
     flat = np.asarray(batches).reshape(-1, batches.shape[-1])
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
@@ -98,6 +101,8 @@ def pack(
     width, others = table_width(graphs, np.unique(flat[flat >= 0]))
     n_other = np.append(others, 0)[flat]
     work = width + LISTED_WORK * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
+    if dense is False and isinstance(graphs.edges, Proximity):
+        raise ValueError("dense: all nodes of these graphs are joined; expected True, or None")
     if dense is None:
         dense = isinstance(graphs.edges, Proximity) or bool(largest <= DENSE_WORK * work)
     block, place = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)

@@ -1,9 +1,9 @@
 """Which nodes share a graph or an edge: the one type that models, losses and pooling are written against.
 
-A topology answers five questions (the product with the normalised adjacency, softmax over a graph, readout of a graph,
-dropping nodes, from a graph's value to its nodes); all else in a graph network is node-wise. It is made from a padded
-`GraphsTuple`, whose rows are its nodes. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5) the normalised
-adjacency of the reduced graph is diag(s) A diag(s), so no row ever moves. Two storages give the same numbers:
+A topology answers a few questions (products with the adjacency, as it is and normalised, softmax over a graph, readout
+of a graph, dropping nodes, from a graph's value to its nodes); all else in a graph network is node-wise. It is made of
+a padded `GraphsTuple`, whose rows are its nodes. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5)
+the normalised adjacency of the reduced graph is diag(s) A diag(s): no row moves. Two storages give the same numbers:
 
 - `edges`: a sparse A, neighbourhood sums by gathering; graphs of bounded degree, of any size.
 - `blocks`: A as dense blocks on its diagonal, a few small graphs in each; batched matmuls, quickest for graphs of up to
@@ -113,7 +113,7 @@ class Topology(abc.ABC):
 
     def zero_dropped(self, x: Float[Array, "nodes *features"]) -> Float[Array, "nodes *features"]:
         """`x` with the rows of dropped nodes and padding set to 0, whatever stood there."""
-        return jnp.where(_over_features(self.kept, x), x, 0)
+        return jnp.where(over_features(self.kept, x), x, 0)
 
     def keep(self, mask: Bool[Array, "nodes"]) -> Self:
         """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
@@ -257,5 +257,6 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
     }
 
 
-def _over_features(mask: Array, x: Array) -> Array:
+def over_features(mask: Array, x: Array) -> Array:
+    """A mask of rows in the shape in which it masks x, whose rows have features."""
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))

@@ -169,6 +169,13 @@ def test_only_large_graphs_without_hubs_are_looked_at(small):
     assert not len(left_out._large_and_sparse(pooled, graphs))
 
 
+def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
+    graphs = jraph.batch_np([graph_of(nx.circulant_graph(210, range(1, 11))), graph_of(nx.cycle_graph(210))])
+    crowded, sparse = (left_out._bucket(graphs, i, 2, others) for i, others in enumerate((210 * 18, 0)))
+    assert (crowded.nodes, crowded.edges, crowded.rest) == (400, 6400, 6400)
+    assert (sparse.nodes, sparse.edges, sparse.rest) == (400, 800, 50)
+
+
 def test_on_graphs_of_proteins_they_agree_with_copies(shared, monkeypatch):
     graphs = tu_graphs(read_tu(shared / "data", "DD"))
     by_size = np.argsort(graphs.n_node, kind="stable")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jattn.graphs import from_dense
 from jattn.packing import BOUND, pack, plan, shuffled_batches, size_classes
+from jattn.proximity import Proximity
 
 fast = settings(max_examples=40, deadline=None, derandomize=True)
 some_sizes = st.lists(st.integers(0, 12), min_size=1, max_size=15)
@@ -177,3 +178,9 @@ def test_rows_of_test_graphs_of_all_sizes_are_mostly_real():
     for ids, bucket in plan(graphs, 1024, sizes=size_classes(graphs)):
         rows = ids.shape[0] * ids.shape[1] * bucket.nodes
         assert sizes[ids[ids >= 0]].sum() > rows / 2
+
+
+def test_complete_graphs_are_not_laid_out_as_sparse_ones():
+    graphs = make_graph(5, 1, 0)
+    with pytest.raises(ValueError, match="dense: all nodes of these graphs are joined"):
+        pack(graphs._replace(edges=Proximity(0.1)), np.zeros((1, 1), int), dense=False)

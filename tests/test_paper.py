@@ -71,6 +71,16 @@ def test_without_running_anything_what_is_finished_is_written(two_of_three, monk
     assert (two_of_three / "report.html").read_text().count("<h2>Attention</h2>") == 1
 
 
+def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_path, capsys):
+    paper.main(["table1", *ASKED, "--no-run", "--out", str(tmp_path / "new")])
+    assert (tmp_path / "new/report.html").exists()
+    (two_of_three / "colors/global_seeds=0-9/results.json").write_text('{"subsets": {}}')
+    with pytest.raises(SystemExit) as stop:
+        paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+    assert stop.value.code in (1, 2)
+    assert "results.json: it has no 'seconds'; remove it" in capsys.readouterr().err
+
+
 def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, capsys):
     paper.main(["status", *ASKED, "--jobs", "1", "--out", str(two_of_three)])
     lines = capsys.readouterr().out.splitlines()
