@@ -14,10 +14,9 @@ The projection p of linear attention is drawn from N(0, sigma) or U(-sigma, sigm
 All are in per cent but cosines, which leave out the last column of p: COLORS has n + 1 input columns, of which the last
 is 0 in training. The AUC is that of attention on all test graphs together.
 
-All of it takes about two hours on 2 CPU cores, reckoned from a smaller study; GIN's networks are most of that. What the
-smaller one found (n = 3, GIN, sigma 0.2, 1 and 5, 8 seeds, 60 epochs), first for p's with a cosine above 0.5, then for
-the others: unsupervised, 94 and 71 % on Orig, AUC 86 and 57 %; supervised, 98 and 71 %, AUC 99 and 76 %; weakly
-supervised about as supervised.
+All of it took 2 h 20 min, half of that time on one CPU core and the rest on two; GIN's networks are most of it. What it
+found for n = 3 and GIN, first for p's with a cosine above 0.5, then for the others: unsupervised, 97 and 79 % on Orig,
+AUC 87 and 65 %; supervised, 100 and 84 %, AUC 99 and 87 %; weakly supervised, 99 and 83 %, AUC 99 and 85 %.
 
 Knyazev et al. 2019, section 4.2 and appendix.
 """
