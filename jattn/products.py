@@ -29,7 +29,8 @@ def _symmetric_product_forward(adjacency: Array, x: Array) -> tuple[Array, tuple
 
 def _symmetric_product_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     adjacency, x = saved
-    return jnp.einsum("bif,bjf->bij", cotangent, x), symmetric_product(adjacency, cotangent)
+    of_adjacency = jnp.einsum("bif,bjf->bij", cotangent, x).astype(adjacency.dtype)
+    return of_adjacency, symmetric_product(adjacency, cotangent).astype(x.dtype)
 
 
 symmetric_product.defvjp(_symmetric_product_forward, _symmetric_product_backward)
@@ -80,8 +81,9 @@ def _sparse_product_backward(saved: tuple[Sparse, Array], cotangent: Array) -> t
     by_value = jnp.einsum("rf,rwf->rw", cotangent, x[adjacency.columns])
     by_list_value = (cotangent[adjacency.list_rows] * x[adjacency.list_columns]).sum(1)
     no_gradient: Any = None
+    by_value, by_list_value = by_value.astype(adjacency.values.dtype), by_list_value.astype(adjacency.list_values.dtype)
     by_entry = Sparse(no_gradient, by_value, no_gradient, no_gradient, by_list_value)
-    return by_entry, sparse_product(adjacency, cotangent)
+    return by_entry, sparse_product(adjacency, cotangent).astype(x.dtype)
 
 
 sparse_product.defvjp(_sparse_product_forward, _sparse_product_backward)

@@ -54,6 +54,15 @@ def assert_same(actual, expected):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_derivatives_have_the_precision_of_what_they_are_of(name):
+    function, _, (values, x), _ = CASES[name]
+    for precisions in ((jnp.float32, jnp.bfloat16), (jnp.bfloat16, jnp.float32)):
+        operands = [array.astype(precision) for array, precision in zip((values, x), precisions, strict=True)]
+        gradients = jax.grad(lambda *operands: function(*operands).sum(), (0, 1))(*operands)
+        assert tuple(gradient.dtype for gradient in gradients) == precisions
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives(name):
     function, plain, operands, cotangent = CASES[name]
     (actual, vjp), (expected, expected_vjp) = jax.vjp(function, *operands), jax.vjp(plain, *operands)
