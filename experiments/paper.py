@@ -70,9 +70,8 @@ TABLE_3 = {
     "weak-d": "ChebyGIN-d, weakly supervised",
     "weak-h": "ChebyGIN-h, weakly supervised",
 }
-GENERATED = {
-    preset for preset in TABLE_3 if preset.endswith("-h")
-}  # of COLORS: 32 colours, of which no set is published
+# Of COLORS: their 32 colours no published set has.
+GENERATED = {preset for preset in TABLE_3 if preset.endswith("-h")}
 TABLE_2 = {
     "global": "global pooling",
     "unsupervised": "attention, unsupervised",
