@@ -20,8 +20,11 @@ class Terminated(SystemExit):
 
 
 @contextmanager
-def ends_at_once() -> Iterator[None]:
-    """Within, SIGTERM raises `Terminated`."""
+def ends_plainly() -> Iterator[None]:
+    """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
+
+    SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error.
+    """
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated
@@ -29,25 +32,14 @@ def ends_at_once() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
+    except RunError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def ends_plainly() -> Iterator[None]:
-    """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
-
-    The status is 143, 130, or 2 for such an error.
-    """
-    with ends_at_once():
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise SystemExit(128 + signal.SIGINT) from None
-        except RunError as error:
-            fail(str(error))
-        except OSError as error:
-            fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
 
 
 @contextmanager

@@ -183,8 +183,13 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
     return tuple(reversed(classes))
 
 
-def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, np.ndarray]:
-    """How many edges of a node to lay side by side for some graphs, and how many others each graph has then."""
+def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, Int[np.ndarray, "graphs"]]:
+    """How many edges of a node to lay side by side, and how many others each graph has then.
+
+    Args:
+      graphs: the host-side split.
+      chosen: the graphs for which that is to be quickest.
+    """
     graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
     degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
     of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree

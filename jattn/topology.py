@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 from flax import struct
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Shaped
 from jraph import GraphsTuple
 
 from jattn.products import Sparse, lay_out, segment_max, sparse_product, symmetric_product
@@ -257,6 +257,6 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
     }
 
 
-def over_features(mask: Array, x: Array) -> Array:
-    """A mask of rows in the shape in which it masks x, whose rows have features."""
+def over_features(mask: Bool[Array, "rows"], x: Shaped[Array, "_ *features"]) -> Bool[Array, "rows ..."]:
+    """A mask of rows with as many axes as x, so that it masks rows of such features: [rows, 1, ...]."""
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))
