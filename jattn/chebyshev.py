@@ -12,6 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jattn.products import masked_affine
 from jattn.topology import Topology
 
 Aggregation = Literal["mean", "sum"]
@@ -60,17 +61,13 @@ def chebyshev_filter(
     known. Other arguments are those of `chebyshev_terms`.
     """
     width, order, features = kernel.shape
-    # The bias as the weight of one more column, 1 where a node is kept: no pass over the result to add it and to drop
-    # nodes. XLA also reads the columns as they lie when it transposes them for the weights' gradient; a product of
-    # attention and features it would compute anew, in an order that takes ten times as long.
-    kept = topology.kept[:, None].astype(x.dtype)
     if terms is not None or order == 1 or width < features:
         columns = chebyshev_terms(x, topology, order, aggregation) if terms is None else [terms]
-        weights = kernel.swapaxes(0, 1).reshape(-1, features)
-        return jnp.concatenate([*columns, kept], axis=1) @ jnp.concatenate([weights, bias[None]])
+        weights = jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]])
+        return masked_affine(jnp.concatenate(columns, axis=1), topology.kept, weights)
     multiply = topology.normalized()
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
-    z = jnp.split(jnp.concatenate([x, kept], axis=1) @ weights, order, axis=1)
+    z = jnp.split(masked_affine(x, topology.kept, weights), order, axis=1)
     b, after = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
     for k in range(order - 2, 0, -1):
         next_b = z[k] - 2 * multiply(b)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 LARGEST = "largest"
 FEW_FEATURES = 8
@@ -34,6 +34,35 @@ def _symmetric_product_backward(saved: tuple[Array, Array], cotangent: Array) ->
 
 
 symmetric_product.defvjp(_symmetric_product_forward, _symmetric_product_backward)
+
+
+@jax.custom_vjp
+def masked_affine(
+    x: Float[Array, "rows inputs"], kept: Bool[Array, "rows"], weights: Float[Array, "inputs+1 out"]
+) -> Float[Array, "rows out"]:
+    """The map x W + b in rows that are kept, 0 in others, where x has to be 0; b is the last row of `weights`.
+
+    The bias is the weight of one more column, 1 where a row is kept: no pass over the result to add it and to drop
+    rows, none over its cotangent to sum it.
+    """
+    return _masked_affine_forward(x, kept, weights)[0]
+
+
+def _masked_affine_forward(x: Array, kept: Array, weights: Array) -> tuple[Array, tuple[Array, Array]]:
+    # For the weights' gradient XLA reads these columns as they lie; where x is a product, as of attention and features,
+    # it would compute it anew without them, in an order that takes ten times as long.
+    columns = jnp.concatenate([x, kept[:, None].astype(x.dtype)], axis=1)
+    return columns @ weights, (columns, weights)
+
+
+def _masked_affine_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None, Array]:
+    columns, weights = saved
+    # Differentiating would give this for the last column too, and cut it off.
+    of_x = cotangent @ weights[:-1].T
+    return of_x.astype(columns.dtype), None, (columns.T @ cotangent).astype(weights.dtype)
+
+
+masked_affine.defvjp(_masked_affine_forward, _masked_affine_backward)
 
 
 class Sparse(NamedTuple):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import FEW_FEATURES, LARGEST, Sparse, segment_max, sparse_product, symmetric_product
+from jattn.products import FEW_FEATURES, LARGEST, Sparse, masked_affine, segment_max, sparse_product, symmetric_product
 
 
 def plain_symmetric(adjacency, x):
@@ -41,9 +41,22 @@ def plain_sparse(values, x):
     return adjacency.at[LIST_ROWS, LIST_COLUMNS].add(values[10:]) @ x
 
 
+KEPT = jnp.array([True, False, True, True, False])
+WEIGHTS, MAPPED_SUMS = arrays((4, 6), (5, 6))
+
+
+def affine(weights, x):
+    return masked_affine(x, KEPT, weights)
+
+
+def plain_affine(weights, x):
+    return x @ weights[:-1] + jnp.where(KEPT[:, None], weights[-1], 0)
+
+
 CASES = {
     "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
     "symmetric, many": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), MANY), MANY_SUMS),
+    "affine": (affine, plain_affine, (WEIGHTS, NODES), MAPPED_SUMS),
     "sparse": (sparse, plain_sparse, (VALUES, NODES), NODE_SUMS),
 }
 
