@@ -14,8 +14,8 @@ two differ, PyG's has less to do:
 - TRIANGLES: it computes attention by one projection, ours by a graph network of three convolutions; it has no
   attention loss, ours has one at both poolings; it has no sum aggregation, a product of the Chebyshev terms with the
   degree. So it is what PyG offers its users, not a model that learns the same.
-- It takes dropped nodes and their edges out of a batch, ours masks them: the more it drops, the less it has to do, so
-  the share that each kept is printed. It keeps at least one node of every graph.
+- It takes dropped nodes and their edges out of a batch, ours masks them: the more it drops, the less it has to do. So
+  the share of nodes that each kept up to the last convolution is printed. It keeps at least one node of every graph.
 
 One seed, which is what a PyG model is; jattn trains several in less time each, see `benchmarks.speed`.
 """
@@ -63,9 +63,9 @@ def compare(workload: str, graphs: int, options: Options) -> list[str]:
         epochs = {name: turn.epoch() for name, turn in turns.items()}
         ours, theirs = (epoch.seconds for epoch in epochs.values())
         times.append((ours, theirs))
-        print(f"  round {number}: jattn {ours:.3f} s, PyG {theirs:.3f} s, ratio {theirs / ours:.2f}", flush=True)
-    for name, epoch in epochs.items():
-        print(f"  {name}: loss {epoch.loss:.4g}, {epoch.kept:.0%} of the nodes kept in the last convolution")
+        sides = [f"{name} {epoch.seconds:.3f} s ({epoch.kept:.0%} kept)" for name, epoch in epochs.items()]
+        print(f"  round {number}: {', '.join(sides)}, ratio {theirs / ours:.2f}", flush=True)
+    print("  loss: " + ", ".join(f"{name} {epoch.loss:.4g}" for name, epoch in epochs.items()))
     for turn in turns.values():
         turn.end()
     ours, theirs = (statistics.median(column) for column in zip(*times, strict=True))
