@@ -70,6 +70,8 @@ TABLE_3 = {
     "weak-d": "ChebyGIN-d, weakly supervised",
     "weak-h": "ChebyGIN-h, weakly supervised",
 }
+# DiffPool's attention is how far each node moves the prediction.
+OWN = {"diffpool": ("--leave-one-out-auc",)}
 # Of COLORS: their 32 colours no published set has.
 GENERATED = {preset for preset in TABLE_3 if preset.endswith("-h")}
 TABLE_2 = {
@@ -154,16 +156,17 @@ def runs_of(paper: Paper, part: str) -> list[Runs]:
 
 
 def _runs(paper: Paper, task: str, labels: Mapping[str, str]) -> Runs:
-    presets = [preset for preset in labels if not paper.rows or preset in paper.rows]
     published = () if paper.data_dir is None else ("--data-dir", str(_data_dir(paper.data_dir, task)))
-    arguments = (*DRAWS, "--quiet") if task == "tu" else ("--quiet",)
+    of_task = (*DRAWS, "--quiet") if task == "tu" else ("--quiet",)
     seeds, a_job = paper.seeds_of(task), SEEDS_A_JOB.get(task, 1)
     vary = {"dataset": DATASETS} if task == "tu" else {}
-    jobs: list[Job] = []
-    for generated, data in ((False, published), (True, ())):
-        chosen = tuple(preset for preset in presets if (task == "colors" and preset in GENERATED) == generated)
-        if chosen:
-            jobs += jobs_of(Grid(task, chosen, 0, seeds, a_job, (), vary, (*data, *arguments)))
+    by_arguments: dict[tuple[str, ...], list[str]] = {}
+    for preset in labels:
+        if not paper.rows or preset in paper.rows:
+            data = () if task == "colors" and preset in GENERATED else published
+            by_arguments.setdefault((*data, *OWN.get(preset, ()), *of_task), []).append(preset)
+    grids = [Grid(task, tuple(own), 0, seeds, a_job, (), vary, said) for said, own in by_arguments.items()]
+    jobs = [job for grid in grids for job in jobs_of(grid)]
     return Runs(task, labels, jobs)
 
 

@@ -118,6 +118,7 @@ def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
             for job in of.jobs:
                 published = data_dir is not None and not (of.task == "colors" and job.settings.dimension > 3)
                 assert job.settings.data_dir == (data_dir if published else None)
+                assert job.settings.leave_one_out_auc == (job.preset == "diffpool")
 
 
 def test_two_tables_share_their_runs(tmp_path):
