@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 import jax
+from joblib import cpu_count
 
 from jattn.datasets.download import cache_folder
 
@@ -64,7 +65,7 @@ def configure_jax(running: Running = Running()) -> None:
 
     Exits with a message where there are not so many devices, or where the processes don't find each other.
     """
-    cores = int(os.environ.get("JAX_NUM_CPU_DEVICES", 0)) or _cores()
+    cores = int(os.environ.get("JAX_NUM_CPU_DEVICES", 0)) or cpu_count()
     with suppress(RuntimeError):  # jax has started already, as in a notebook: its devices are what they are
         jax.config.update("jax_num_cpu_devices", cores if running.devices == "all" else min(running.devices, cores))
         if running.devices != "all":
@@ -105,10 +106,6 @@ def leave_others(reason: str) -> NoReturn:
     told = f"error: another process was lost ({reason}); start all again, and the run goes on"
     print(told, file=sys.stderr, flush=True)
     os._exit(os.EX_TEMPFAIL)  # what jax does at the end of a program would wait for the lost one, then abort
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def fail(message: str) -> NoReturn:

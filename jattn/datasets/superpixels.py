@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from tqdm import tqdm
 
 from jattn.datasets.array_cache import cached_arrays
@@ -68,7 +68,7 @@ def superpixels(
     if isinstance(images, str | os.PathLike):
         raise ValueError(f"images: expected a list of them, got {images!r}")
     starts = range(0, len(images), _CHUNK)
-    processes = min(_cores(), len(images) // _WORTH) if processes is None else min(processes, len(starts))
+    processes = min(cpu_count(), len(images) // _WORTH) if processes is None else min(processes, len(starts))
     calls = (delayed(_described)(images[start : start + _CHUNK], segmentation, start) for start in starts)
     parallel = Parallel(max(processes, 1), return_as="generator")
     parts: list[Described] = []
@@ -134,7 +134,3 @@ def _check(arrays: Mapping[str, np.ndarray], images: int) -> None:
     nodes = int(found.n_node.sum())
     if [len(shape) for shape in shapes] != [2, 2, 1] or [shape[0] for shape in shapes] != [nodes, nodes, images]:
         raise ValueError(f"its arrays have shapes {shapes}")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
