@@ -30,6 +30,7 @@ import tyro
 from benchmarks.turns import LIBRARIES, Turns
 from benchmarks.workloads import BATCH, WORKLOADS
 from experiments.running import fail
+from jattn.options import expect_at_least
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,8 @@ class Options:
     """Threads of PyG; as many as torch takes by itself where not given."""
 
     def __post_init__(self) -> None:
-        for name, least in (("rounds", 1), ("graphs", 10), ("threads", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name}: {value} is not allowed, expected at least {least}")
+        expect_at_least(1, rounds=self.rounds, threads=self.threads)
+        expect_at_least(10, graphs=self.graphs)
 
 
 def compare(workload: str, graphs: int, options: Options) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from experiments.command import Experiment, GeneratedSettings
 from experiments.protocol import Data
 from jattn.datasets.colors import generate_colors, published_colors
+from jattn.options import expect_at_least
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Colors(GeneratedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.dimension < 3:
-            raise ValueError(f"dimension: {self.dimension} is not allowed, expected at least 3")
+        expect_at_least(3, dimension=self.dimension)
 
     def data(self) -> Data:
         """The data that these settings ask for."""

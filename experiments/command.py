@@ -11,9 +11,13 @@ from experiments.running import MAY_DIFFER, configure_jax, fail, leave_others
 from experiments.settings import Settings, parse
 from experiments.termination import ends_plainly
 from jattn.losses import Task
+from jattn.options import expect_at_least
 
 # A preset with others of these is still that preset.
-FREE = (*MAY_DIFFER, "data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact")
+FREE = (
+    *MAY_DIFFER,
+    *("data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact", "leave_one_out_auc"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,8 @@ class GeneratedSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("train_graphs", 1), ("test_graphs", 1), ("data_seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
+        expect_at_least(0, data_seed=self.data_seed)
         common = {field.name for field in fields(Settings)}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -93,7 +96,7 @@ class Experiment:
         name = "-".join(filter(None, [self.name, self.variant, preset]))
         try:
             with ends_plainly():
-                results = protocol.run(settings, name, self._data(settings), self.task, self.choose)
+                results = protocol.run(settings, name, lambda: self._data(settings), self.task, self.choose)
         except jax.errors.JaxRuntimeError as error:
             if jax.process_count() == 1:
                 raise

@@ -16,9 +16,10 @@ from experiments.colors import Colors
 from experiments.stages import Stages, digest
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import join
+from jattn.files import write_atomically
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.projections import with_projections
-from jattn.runs import Run, read_lines, write_atomically
+from jattn.runs import Run, read_lines
 from jattn.seeds import predict_seeds
 from jattn.training import Params
 

@@ -39,8 +39,10 @@ from experiments.protocol import opened
 from experiments.running import Running, configure_jax, fail
 from experiments.termination import ends_plainly
 from jattn.datasets.colors import generate_colors, published_colors
+from jattn.files import write_json
+from jattn.options import expect_at_least
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
-from jattn.runs import Run, read_json, write_json
+from jattn.runs import RESULTS, Run, read_json
 
 Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
@@ -91,16 +93,14 @@ class Initialization(Running):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"seeds": 1, "seed": 0, "epochs": 1, "dynamics_epochs": 0, "train_graphs": 1, "test_graphs": 1}
-        for name, smallest in least.items():
-            if getattr(self, name) < smallest:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {smallest}")
+        expect_at_least(1, seeds=self.seeds, epochs=self.epochs)
+        expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
+        expect_at_least(0, seed=self.seed, dynamics_epochs=self.dynamics_epochs)
         for name in ("dimensions", "models", "supervision", "distributions", "sigmas", "cosines"):
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
                 raise ValueError(f"{name}: {values} is not allowed, expected at least one, and none twice")
-        if min(self.dimensions) < 3:
-            raise ValueError(f"dimensions: {min(self.dimensions)} is not allowed, expected at least 3")
+        expect_at_least(3, dimensions=min(self.dimensions))
         if not 0 < min(self.sigmas) <= max(self.sigmas) < np.inf:
             raise ValueError(f"sigmas: {self.sigmas} is not allowed, expected positive numbers")
         if not max(map(abs, self.cosines)) <= 1:
@@ -174,7 +174,7 @@ def study(settings: Initialization, run: Run) -> list[Row]:
         pictures.save(pictures.auc_figure(of_n), run.folder / f"auc-n{n}.png")
     summary = summarize(points)
     write_table(run.folder / "summary.csv", summary)
-    write_json(run.folder / "results.json", {"summary": summary})  # the last file: a study that has it is finished
+    write_json(run.folder / RESULTS, {"summary": summary})
     return summary
 
 
@@ -296,7 +296,7 @@ def main(arguments: Sequence[str]) -> None:
     configure_jax(settings)
     with ends_plainly(), opened(settings, "initialization") as run:
         done = run.finished
-        summary = read_json(run.folder / "results.json", ["summary"])["summary"] if done else study(settings, run)
+        summary = read_json(run.folder / RESULTS, ["summary"])["summary"] if done else study(settings, run)
     print(table(summary))
     print(f"the study is in {run.folder}")
 

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from experiments.initialization_figures import COLORS, ZOOM, finish_panel
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Job
-from jattn.runs import read_json
+from jattn.runs import RESULTS, RunError, read_json
 
 SHADES = {**COLORS, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 
 def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
-    """A row for every network of those jobs that are finished.
+    """A row for every network of those jobs that are finished; without damaged results, of which `read_rows` tells.
 
     Args:
       jobs: of one task.
@@ -33,15 +33,15 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
       Rows of "task", "row" (preset and settings that vary), "attention" (what it learns from), "seed", and in per cent
       "auc", of the first pooling on all test graphs together, NaN where there is none, and the accuracy on each subset
       and on "all".
-
-    Raises:
-      RunError: results are damaged.
     """
     rows: list[Row] = []
     for job in jobs:
         if state(out / job.name) != "done":
             continue
-        subsets = read_json(out / job.name / "results.json", ["subsets", "seconds"])["subsets"]
+        try:
+            subsets = read_json(out / job.name / RESULTS, ["subsets", "seconds"])["subsets"]
+        except RunError:
+            continue
         auc, model_seeds = subsets["all"]["attention_auc"], job.settings.seeds
         for i in range(len(subsets["all"]["accuracy"]["values"])):
             rows.append(

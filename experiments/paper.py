@@ -34,6 +34,7 @@ from experiments.sweeps.grid import Grid, Job, jobs_of
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.summary import read_rows
 from jattn.figures import save
+from jattn.options import expect_at_least
 from jattn.runs import RunError
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
@@ -115,8 +116,7 @@ class Paper:
         for row in self.rows:
             if row not in TABLE_3:
                 raise ValueError(f"rows: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
-        if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"jobs: {self.jobs} is not allowed, expected at least 1")
+        expect_at_least(1, jobs=self.jobs)
         self.seeds_of("colors")
 
     def seeds_of(self, task: str) -> int:

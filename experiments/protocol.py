@@ -20,11 +20,12 @@ from experiments.stages import Stages
 from experiments.termination import Terminated
 from jattn import figures
 from jattn.evaluation import join, score
+from jattn.files import write_json
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.model import Network
 from jattn.parallel import any_process, is_first
-from jattn.runs import Lines, Run, RunError, open_run, read_json, read_lines, write_json
+from jattn.runs import RESULTS, Lines, Run, RunError, open_run, read_json, read_lines
 from jattn.seeds import predict_seeds
 from jattn.training import Params, Predictions
 from jattn.weights import save_network
@@ -90,7 +91,9 @@ class Data(NamedTuple):
 Choose = Callable[[Any, Stages, int], tuple[Any, dict[str, Any]]]
 
 
-def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | None = None) -> dict[str, Any] | None:
+def run(
+    settings: Settings, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
+) -> dict[str, Any] | None:
     """Runs one configuration: trains it for all seeds, tests it and writes its folder.
 
     Where the folder holds an interrupted run, goes on with it; where it holds a finished one, gives its results.
@@ -98,7 +101,7 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
     Args:
       settings: the configuration.
       name: what the folder is called where `settings.out` does not say, a date added.
-      data: what to train and test on.
+      read: reads or draws what to train and test on; not called where the run is finished.
       task: what is predicted.
       choose: goes before training, where settings are to be chosen first.
 
@@ -109,11 +112,13 @@ def run(settings: Settings, name: str, data: Data, task: Task, choose: Choose | 
     Raises:
       RunError: the folder is another run's, or can't be written.
     """
+    finished = settings.out is not None and (settings.out / RESULTS).exists()
+    data = None if finished else read()  # first, so that data that can't be read leave no folder
     with opened(settings, name) as run:
-        results = {} if run.finished else _run(settings, run, data, task, choose)
+        results = {} if run.finished else _run(settings, run, data or read(), task, choose)
         if not is_first():
             return None
-        results = results or read_json(run.folder / "results.json", ["subsets", "seconds"])
+        results = results or read_json(run.folder / RESULTS, ["subsets", "seconds"])
         return {**results, "folder": str(run.folder)}
 
 
@@ -168,7 +173,7 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
         if predictions.attention:
             data.draw(subsets, predictions, run.folder / "graphs.png")
     results = {"subsets": scores, "seconds": stages.seconds, **report}
-    write_json(run.folder / "results.json", results)  # the last file: a run that has it is finished
+    write_json(run.folder / RESULTS, results)
     return results
 
 

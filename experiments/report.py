@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.sweeps.summary import Row, Score
-from jattn.runs import write_atomically
+from jattn.files import write_atomically
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
 PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 100}  # 1 where the paper does not say

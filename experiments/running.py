@@ -11,6 +11,7 @@ import jax
 from joblib import cpu_count
 
 from jattn.datasets.download import cache_folder
+from jattn.options import expect_at_least
 
 AUTO = "auto"  # for a coordinator that a batch system names
 MEETING = 300  # seconds that processes wait for each other at the start
@@ -40,10 +41,9 @@ class Running:
     """Which of them this is, counted from 0; the first one alone writes files."""
 
     def __post_init__(self) -> None:
-        for name, least in (("devices", 1), ("checkpoint_every", 1), ("processes", 1), ("process", 0)):
-            value = getattr(self, name)
-            if isinstance(value, int) and value < least:
-                raise ValueError(f"{name}: {value} is not allowed, expected at least {least}")
+        expect_at_least(1, devices=None if self.devices == "all" else self.devices)
+        expect_at_least(1, checkpoint_every=self.checkpoint_every, processes=self.processes)
+        expect_at_least(0, process=self.process)
         addressed = self.coordinator not in (None, AUTO)
         for name in ("processes", "process"):
             if (getattr(self, name) is not None) != addressed:

@@ -13,6 +13,7 @@ from jattn.chebyshev import Aggregation
 from jattn.diffpool import DiffPool
 from jattn.losses import Task
 from jattn.model import Network, Readout
+from jattn.options import expect_at_least
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.training import TrainConfig
 
@@ -104,32 +105,19 @@ class Settings(Running):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = (
-            "seeds",
-            "best_of",
-            "order",
-            "epochs",
-            "twin_epochs",
-            "batch_size",
-            "scorer_hidden",
-            "scorer_layers",
-        )
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
-        for name in ("seed", "threshold", "init_scale", "attention_weight", "least_label", "weight_decay"):
-            if not getattr(self, name) >= 0:  # NaN is not either
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 0")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
-        if self.threshold > 1:
-            raise ValueError(f"threshold: {self.threshold} is not allowed, expected 0 to 1")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
-        if not 0 <= self.ratio <= 1:
-            raise ValueError(f"ratio: {self.ratio} is not allowed, expected 0 to 1")
-        if not self.filters or min(self.filters) < 1:
-            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
+        expect_at_least(1, seeds=self.seeds, best_of=self.best_of, batch_size=self.batch_size)
+        expect_at_least(1, epochs=self.epochs, twin_epochs=self.twin_epochs)
+        expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers, clusters=self.clusters)
+        expect_at_least(0, seed=self.seed, init_scale=self.init_scale, least_label=self.least_label)
+        expect_at_least(0, attention_weight=self.attention_weight)
+        for name in ("threshold", "ratio"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
+        for name in ("decay", "twin_decay"):
+            if min(getattr(self, name), default=1) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, epochs count from 1")
+        self.twin(1)  # these refuse the rest of what a network and its training can't have
+        self.training("regression")
         self._check_poolings()
 
         if self.best_of > 1 and self.attention in ("none", "truth"):
@@ -139,8 +127,6 @@ class Settings(Running):
         attention, last = self.attention != "none", len(self.filters) - 1
         if self.clusters is not None and attention:
             raise ValueError(f"clusters: DiffPool goes without attention={self.attention}; say --attention none")
-        if self.clusters is not None and self.clusters < 1:
-            raise ValueError(f"clusters: {self.clusters} is not allowed, expected at least 1")
         if not attention and self.clusters is None:
             return
         if not self.pool_before:

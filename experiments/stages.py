@@ -22,12 +22,13 @@ from experiments.termination import Terminated, can_wait
 from experiments.watching import EventFile, resources
 from jattn.checkpoints import Checkpoints
 from jattn.evaluation import present, spread
+from jattn.files import read_arrays, write_arrays
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
 from jattn.parallel import any_process, fetch, is_first, share
-from jattn.runs import Run, RunError, read_arrays, read_lines, write_arrays
+from jattn.runs import Run, RunError, read_lines
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, State, TrainConfig
 

@@ -36,7 +36,8 @@ from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, definition, differen
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.slurm import Slurm, submit
 from experiments.sweeps.summary import read_rows, table, write_csv
-from jattn.runs import write_json
+from jattn.files import write_json
+from jattn.options import expect_at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +76,8 @@ class Sweep:
     """With --on slurm."""
 
     def __post_init__(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"jobs: {self.jobs} is not allowed, expected at least 1")
-        if self.retries < 0:
-            raise ValueError(f"retries: {self.retries} is not allowed, expected at least 0")
+        expect_at_least(1, jobs=self.jobs)
+        expect_at_least(0, retries=self.retries)
         if not self.summary and not self.experiment:
             raise ValueError(f"experiment: name one of {', '.join(EXPERIMENTS)}")
 

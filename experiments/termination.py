@@ -9,14 +9,12 @@ from typing import NoReturn
 from experiments.running import fail
 from jattn.runs import RunError
 
-STATUS = 128 + signal.SIGTERM  # of a program that ended so, as shells and batch systems count
-
 
 class Terminated(SystemExit):
     """The program was asked to end."""
 
     def __init__(self) -> None:
-        super().__init__(STATUS)
+        super().__init__(128 + signal.SIGTERM)  # as shells and batch systems count
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from experiments.protocol import Data, draw_examples
 from experiments.tuning import Tunable, choose
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
+from jattn.options import expect_at_least
 from jattn.training import Predictions
 
 DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most nodes
@@ -69,12 +70,8 @@ class Tu(Tunable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("largest", "train_graphs", "data_seeds"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: {value} is not allowed, expected at least 1")
-        if self.data_seed < 0:
-            raise ValueError(f"data_seed: {self.data_seed} is not allowed, expected at least 0")
+        expect_at_least(1, largest=self.largest, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
+        expect_at_least(0, data_seed=self.data_seed)
         if self.tune and self.data_seeds > 1:
             raise ValueError(
                 f"data_seeds: {self.data_seeds} is not allowed with --tune, expected 1: "

@@ -27,10 +27,11 @@ from experiments.stages import Stages
 from jattn import figures
 from jattn.datasets import fold_ids
 from jattn.evaluation import spread
+from jattn.files import plain, write_atomically
 from jattn.graphs import select
 from jattn.losses import Task
 from jattn.metrics import accuracy
-from jattn.runs import plain, write_atomically
+from jattn.options import expect_at_least
 from jattn.seeds import predict_seeds, train_seeds
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
@@ -60,11 +61,13 @@ class Tunable(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("tune", 0), ("folds", 2), ("tune_seeds", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        expect_at_least(0, tune=self.tune)
+        expect_at_least(2, folds=self.folds)
+        expect_at_least(1, tune_seeds=self.tune_seeds)
         if self.tune and self.attention == "none":
             raise ValueError("tune: there is nothing to choose, since global pooling has no attention")
+        if self.tune and self.coordinator is not None:
+            raise ValueError("tune: several processes can't run a study as one; let each run it, with the same storage")
         if self.storage is not None and urlsplit(self.storage).password:
             raise ValueError(
                 "storage: leave the password out, since the run's folder keeps the address; databases' drivers read it "
@@ -109,6 +112,7 @@ def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, 
     with stages.timed("tuning"):
         graphs = stages.graphs if stages.members is None else select(stages.graphs, stages.members[0])
         study = _study(settings, graphs, folder)
+        before = sum(row["seconds"] for row in _rows(study))
         folds = make_folds(settings, graphs, stages, outputs)
         while len(_rows(study)) < settings.tune:
             number = _try_one(study, settings, folds, stages.task, outputs)
@@ -122,6 +126,7 @@ def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, 
             _write(rows, folder)
         rows = _rows(study)
         _write(rows, folder)
+    stages.seconds["tuning"] += before  # trials of a run that was stopped, or of other machines
     best = study.best_trial
     print(f"tuning: chose {_said(best.params)}", file=sys.stderr)
     accuracies = spread(best.user_attrs["accuracies"])

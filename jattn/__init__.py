@@ -1,7 +1,8 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
 Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `select`, `pad`. Batches: `put`, `pack`,
-`gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or `blocks`.
+`gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or `blocks`; in
+a network of one's own, `Pool` and `ChebyGINConv`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
 `attention_auc`. Files: `save_network`, `load_network`.
 """
@@ -17,9 +18,9 @@ from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
-from jattn.pooling import AttentionPooling, Pooled, Threshold, TopK
+from jattn.pooling import AttentionPooling, Pool, Pooled, Threshold, TopK
 from jattn.proximity import Proximity, list_edges
-from jattn.seeds import predict_seeds, prepare_seeds, train_seeds
+from jattn.seeds import Epoch, predict_seeds, prepare_seeds, train_seeds
 from jattn.topology import Blocks, Edges, Topology, blocks, edges
 from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
 from jattn.weights import load_network, save_network
@@ -32,10 +33,12 @@ __all__ = [
     "ChebyGINConv",
     "DiffPool",
     "Edges",
+    "Epoch",
     "LeaveOneOut",
     "Network",
     "Output",
     "Packed",
+    "Pool",
     "Pooled",
     "Predictions",
     "Proximity",

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv, Linear, linear_init
-from jattn.options import expect_one_of
+from jattn.options import expect_at_least, expect_one_of
 from jattn.topology import SUM_OFFSET, Topology
 
 Kind = Literal["linear", "mlp", "network", "truth"]
@@ -43,6 +43,8 @@ class Scorer:
     def __post_init__(self) -> None:
         expect_one_of("kind", self.kind, Kind)
         expect_one_of("init", self.init, Distribution)
+        expect_at_least(1, hidden=self.hidden, filters=self.filters, layers=self.layers)
+        expect_at_least(0, scale=self.scale)
 
 
 class AttentionScorer(nn.Module):

@@ -15,6 +15,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
+from jattn.graphs import expect_fields
 from jattn.products import Sparse
 from jattn.topology import Topology, blocks, edges, over_features
 
@@ -112,10 +113,11 @@ def put(graphs: GraphsTuple) -> Split:
     """Puts a host-side split on the device.
 
     Raises:
-      ValueError: there are no graphs.
+      ValueError: there are no graphs, a field is missing, or an edge lacks its reverse.
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
+    expect_fields(graphs)
     receivers = np.asarray(graphs.receivers)
     if (np.diff(receivers) < 0).any():
         order = np.argsort(receivers, kind="stable")

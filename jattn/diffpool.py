@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv
+from jattn.options import expect_at_least
 from jattn.topology import Blocks, Topology
 
 
@@ -23,8 +24,7 @@ class DiffPool:
     clusters: int = 4
 
     def __post_init__(self) -> None:
-        if self.clusters < 1:
-            raise ValueError(f"clusters: {self.clusters} is not allowed, expected at least 1")
+        expect_at_least(1, clusters=self.clusters)
 
 
 class ClusterPool(nn.Module):

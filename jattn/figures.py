@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
-from jattn.runs import write_atomically
+from jattn.files import write_atomically
 
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a pooling layer or subset
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])

@@ -16,7 +16,7 @@ receivers are empty, and nodes have "position" [nodes, dimensions] besides.
 On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins several into one.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 import networkx as nx
 import numpy as np
@@ -25,6 +25,8 @@ from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
 from jattn.proximity import Proximity
+
+_PASS = 1 << 20  # edges looked at together: few enough for a cache
 
 
 def from_arrays(
@@ -171,16 +173,16 @@ def check(graphs: GraphsTuple) -> None:
         raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
     if (n_node < 0).any() or (n_edge < 0).any():
         raise ValueError("n_node and n_edge: a size is negative")
-    _expect_length("features", features, nodes, "node")
-    _expect_length("attention", attention, nodes, "node")
+    _expect_shape("features", features, nodes, "node", ndim=2)
+    _expect_shape("attention", attention, nodes, "node")
     for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
-        _expect_length(name, array, edges, "directed edge")
-    _expect_length("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
+        _expect_shape(name, array, edges, "directed edge")
+    _expect_shape("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
     label = np.asarray(graphs.globals["label"])
     named = {"features": features, "attention": attention, "weights": weights, "label": label}
     if by_rule:
         named["position"] = np.asarray(graphs.nodes["position"])
-        _expect_length("position", named["position"], nodes, "node")
+        _expect_shape("position", named["position"], nodes, "node", ndim=2)
     for name, array in named.items():
         _expect_finite(name, array)
     for name, array in (("attention", attention), ("weights", weights)):
@@ -198,6 +200,37 @@ def check(graphs: GraphsTuple) -> None:
             allowed = f"the graph has {size} nodes (0-{size - 1})" if size else "the graph has no nodes"
             raise ValueError(f"node {local[edge]} of edge {edge} is out of range: {allowed}")
     _expect_symmetric(senders, receivers, weights)
+
+
+def expect_fields(graphs: GraphsTuple) -> None:
+    """Raises `ValueError` where a numpy `GraphsTuple` lacks a field, or an edge its reverse: one pass over the edges.
+
+    Products with A take it to be symmetric, and would else have wrong gradients without a word. `check` finds more.
+    """
+    for where, has, needed in (
+        ("nodes", graphs.nodes, ("features", "attention")),
+        ("globals", graphs.globals, ("label",)),
+    ):
+        for name in needed:
+            if not isinstance(has, Mapping) or name not in has:
+                there = sorted(has) if isinstance(has, Mapping) else type(has).__name__
+                raise ValueError(f"graphs: {where} need {name!r}, they have {there}; see the head of jattn.graphs")
+    if isinstance(graphs.edges, Proximity):
+        return
+    senders, receivers, weights = (np.asarray(x) for x in (graphs.senders, graphs.receivers, graphs.edges))
+    if not _cancels(senders, receivers, weights, int(np.sum(graphs.n_node))):
+        _expect_symmetric(senders, receivers, weights)
+
+
+def _cancels(senders: np.ndarray, receivers: np.ndarray, weights: np.ndarray, nodes: int) -> bool:
+    """Whether an antisymmetric random function sums up to 0 over the edges, as it does where each has its reverse."""
+    a, b = np.random.default_rng(0).integers(0, 2**64, (2, nodes), np.uint64)
+    total = 0
+    for start in range(0, len(senders), _PASS):
+        s, r = (ends[start : start + _PASS] for ends in (senders, receivers))
+        of_weight = np.asarray(weights[start : start + _PASS], np.float32).view(np.uint32)
+        total += int(((a[s] * b[r] - a[r] * b[s]) * of_weight).sum(dtype=np.uint64))
+    return total % 2**64 == 0
 
 
 def _expect_symmetric(senders: np.ndarray, receivers: np.ndarray, weights: np.ndarray) -> None:
@@ -238,9 +271,10 @@ def _indices(name: str, values: ArrayLike) -> np.ndarray:
     return array.astype(np.int32)
 
 
-def _expect_length(name: str, array: np.ndarray, length: int, what: str) -> None:
-    if array.ndim == 0 or len(array) != length:
-        raise ValueError(f"{name}: expected one entry per {what} ({length}), got shape {array.shape}")
+def _expect_shape(name: str, array: np.ndarray, length: int, what: str, ndim: int = 1) -> None:
+    if array.ndim != ndim or len(array) != length:
+        entry = "number" if ndim == 1 else "row"
+        raise ValueError(f"{name}: expected one {entry} per {what} ({length}), got shape {array.shape}")
 
 
 def _expect_finite(name: str, array: np.ndarray) -> None:

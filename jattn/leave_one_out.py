@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.losses import Task
-from jattn.options import expect_one_of
+from jattn.options import expect_at_least, expect_one_of
 from jattn.topology import SUM_OFFSET
 
 Predict = Callable[[GraphsTuple, Bool[Array, "nodes"]], Float[Array, "graphs outputs"]]
@@ -55,17 +55,17 @@ def leave_one_out(
         `Network`: `lambda graph, kept: network.apply(variables, graph, edges(graph).keep(kept)).prediction`. For a
         function of a `GraphsTuple` alone: `lambda graph, kept: f(drop_nodes(graph, kept))`.
       graph: a padded `GraphsTuple`, as from `pad`.
-      largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read.
+      largest: nodes of its largest real graph or more; needed inside jit, where sizes can't be read. There too small a
+        number makes all results NaN.
       task: what `predict` predicts.
       chunk: how many predictions to run together; all where not given. Memory grows with it.
       real: which graphs are not padding; those that jraph's padding leaves where not given.
 
     Raises:
-      ValueError: `chunk` is less than 1, or a graph has more than `largest` nodes.
+      ValueError: `chunk` is less than 1, a graph has more than `largest` nodes, or `predict` returns another shape.
     """
     expect_one_of("task", task, Task)
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"chunk: {chunk} is not allowed, expected at least 1")
+    expect_at_least(1, chunk=chunk)
     graph = jax.tree.map(jnp.asarray, graph)
     real = jraph.get_graph_padding_mask(graph) if real is None else real
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
@@ -86,9 +86,12 @@ def leave_one_out(
     # Row k + 1 is the prediction without each graph's k-th node, row 0 that with all. As many steps as the graphs at
     # hand need, which may be fewer than `largest` does.
     shape = jax.eval_shape(copies, jnp.arange(chunk))
+    if len(shape.shape) != 3 or shape.shape[1] != len(real):
+        raise ValueError(f"predict: expected to return [{len(real)} graphs, outputs], got shape {shape.shape[1:]}")
     predictions = jnp.zeros((-(-(largest + 1) // chunk) * chunk, *shape.shape[1:]), shape.dtype)
     steps = -(-(n_node.max(initial=0) + 1) // chunk)
     predictions = jax.lax.fori_loop(0, steps, leave_out, predictions)
+    predictions = jnp.where(n_node.max(initial=0) > largest, jnp.nan, predictions)
     without = predictions[1:].at[place, graph_of].get(mode="fill", fill_value=0)
     return movement(predictions[0], without, graph_of, real[graph_of], task)
 

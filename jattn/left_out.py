@@ -23,7 +23,7 @@ from jattn.model import Network, Output
 from jattn.packing import plan, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
-from jattn.seeds import CACHED, run_one_by_one
+from jattn.seeds import CACHED, run_one_by_one, seeds_of
 from jattn.topology import Edges
 from jattn.training import Params
 
@@ -54,9 +54,9 @@ def leave_one_out_seeds(
       progress: called now and then with the number of graphs that were done since the last call.
 
     Raises:
-      ValueError: there are no graphs.
+      ValueError: there are no graphs, or the weights have no axis of seeds.
     """
-    split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
+    split, seeds = everywhere(put(graphs)), seeds_of(params)
     params = fetch(params)  # from whichever devices they are on
     whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)
     without = np.zeros((seeds, int(np.sum(graphs.n_node)), network.outputs), np.float32)
@@ -93,7 +93,7 @@ def _by_balls(
     network: Network, params: Params, graphs: GraphsTuple, split: Split
 ) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
     """Predictions of the large sparse graphs, and those without each node."""
-    seeds, parts = len(jax.tree.leaves(params)[0]), parts_of(len(jax.tree.leaves(params)[0]))
+    seeds, parts = seeds_of(params), parts_of(seeds_of(params))
     ids = _large_and_sparse(network, graphs)
     width, others = table_width(graphs, ids)
     ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls

@@ -14,7 +14,7 @@ from jattn.chebyshev import Aggregation
 from jattn.compaction import Layout, compact, first_that_fits, layouts, put_back, take
 from jattn.diffpool import ClusterPool, DiffPool
 from jattn.layers import ChebyGINConv, Linear
-from jattn.options import expect_one_of
+from jattn.options import expect_at_least, expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.products import LARGEST
 from jattn.topology import Blocks, Topology, edges
@@ -71,11 +71,11 @@ class Network(nn.Module):
         self.filters, self.poolings = tuple(self.filters), tuple(self.poolings)
         expect_one_of("aggregation", self.aggregation, Aggregation)
         expect_one_of("readout", self.readout, Readout)
-        for name, value in (("filters", min(self.filters, default=0)), ("outputs", self.outputs)):
-            if value < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least one and at least 1")
-        if self.order < 1:
-            raise ValueError(f"order: {self.order} Chebyshev terms, expected at least 1")
+        if min(self.filters, default=0) < 1:
+            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
+        expect_at_least(1, order=self.order, outputs=self.outputs, hidden=self.hidden)
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
         self._check_poolings()
         super().__post_init__()
 
@@ -142,7 +142,7 @@ class Network(nn.Module):
             return z, (auxiliary, *later)
         scored = x if pooling.reads == "current" else previous
         pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
-        x, topology, pooled = pool(x, scored, target, topology)
+        x, topology, pooled = pool(x, topology, scored, target)
         if not self.compact or not isinstance(topology, Blocks) or self.is_initializing():
             z, later = self._convolve(i, x, target, topology)
         else:

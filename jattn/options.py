@@ -1,4 +1,4 @@
-"""Checking that a setting has a value that is known."""
+"""Checking that settings have values that are allowed."""
 
 from typing import Any, get_args
 
@@ -8,3 +8,10 @@ def expect_one_of(name: str, value: Any, literal: Any) -> None:
     allowed = get_args(literal)
     if value not in allowed:
         raise ValueError(f"{name}: {value!r} is not known, expected one of: {', '.join(allowed)}")
+
+
+def expect_at_least(least: float, **values: float | None) -> None:
+    """Raises `ValueError` naming the first setting that is less, or NaN, and what is allowed; None is not given."""
+    for name, value in values.items():
+        if value is not None and not value >= least:
+            raise ValueError(f"{name}: {value} is not allowed, expected at least {least}")

@@ -1,5 +1,6 @@
 """Attention pooling: features times attention, then nodes of little attention are dropped (by masks)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,8 @@ from jattn.options import expect_one_of
 from jattn.topology import Topology
 
 Reads = Literal["current", "previous"]
+# (alpha, topology before pooling) -> which nodes stay. Hashable, since networks are.
+Rule = Callable[[Float[Array, "nodes"], Topology], Bool[Array, "nodes"]]
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,13 @@ class AttentionPooling:
     """One attention pooling, placed before a convolution.
 
     Attributes:
-      rule: which nodes stay, `Threshold(tau)` or `TopK(ratio)`.
+      rule: which nodes stay: `Threshold(tau)`, `TopK(ratio)`, or a rule of one's own, which `save_network` can't write.
       scorer: what scores the nodes.
       reads: the features that are scored: those being pooled ("current") or those that entered the convolution before
         ("previous": after that convolution's own pooling, where it had one).
     """
 
-    rule: Threshold | TopK
+    rule: Rule
     scorer: Scorer = Scorer()
     reads: Reads = "current"
 
@@ -93,34 +96,41 @@ class Pool(nn.Module):
     .. math:: \alpha = \mathrm{softmax}(\mathrm{score}(x)), \quad Z_i = \alpha_i X_i
 
     Knyazev et al. 2019, section 2.2.
+
+    Attributes:
+      config: how.
+      order: the model's Chebyshev order, of which a scorer that is a graph network uses at most 2.
+      aggregation: the model's aggregation, used by such a scorer.
     """
 
     config: AttentionPooling
-    order: int
-    aggregation: Aggregation
+    order: int = 2
+    aggregation: Aggregation = "mean"
 
     @nn.compact
     def __call__(
         self,
         x: Float[Array, "nodes features"],
-        scored: Float[Array, "nodes scored_features"],
-        target: Float[Array, "nodes"] | None,
         topology: Topology,
+        scored: Float[Array, "nodes scored_features"] | None = None,
+        target: Float[Array, "nodes"] | None = None,
     ) -> tuple[Float[Array, "nodes features"], Topology, Pooled]:
         """The pooled features, the reduced topology, and what was done.
 
         Args:
-          x: features to pool.
-          scored: features to score.
-          target: target attention, read by the "truth" scorer alone.
+          x: features to pool; rows of dropped nodes have to be 0.
           topology: the graphs before pooling.
+          scored: features to score; x where not given.
+          target: target attention, read by the "truth" scorer alone.
         """
         if self.config.scorer.kind == "truth":
             if target is None:
                 raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')
             alpha = normalize_target(target, topology)
         else:
-            scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(scored, topology)
+            scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(
+                x if scored is None else scored, topology
+            )
             alpha = topology.softmax(scores)
         kept = self.config.rule(alpha, topology)
         reduced = topology.keep(kept)

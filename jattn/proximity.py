@@ -31,7 +31,10 @@ class Proximity:
     ) -> Float[Array, "..."]:
         """The weights between nodes at `a` and other nodes at `b`, whose shapes broadcast."""
         squares = sum((a[..., k] - b[..., k]) ** 2 for k in range(a.shape[-1]))  # no array of differences
-        return jnp.exp(-(squares if self.squared else jnp.sqrt(squares)) / self.width)
+        if self.squared:
+            return jnp.exp(-squares / self.width)
+        apart = squares > 0  # the root has no finite derivative at 0
+        return jnp.exp(-jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1)), 0) / self.width)
 
 
 def list_edges(graphs: GraphsTuple) -> GraphsTuple:

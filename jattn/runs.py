@@ -11,15 +11,16 @@ study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its 
 
 import json
 import math
-import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from filelock import FileLock, Timeout
+
+from jattn.files import plain, write_atomically, write_json
+
+RESULTS = "results.json"  # the last file: a run that has it is finished
 
 
 class RunError(Exception):
@@ -85,7 +86,7 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
     Raises:
       RunError: the folder holds a run of another configuration, another process runs in it, or it can't be written.
     """
-    settings, config_file, results = plain(config), folder / "config.json", folder / "results.json"
+    settings, config_file, results = plain(config), folder / "config.json", folder / RESULTS
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -165,50 +166,3 @@ def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
         if not isinstance(found.get(name), dict | list):
             raise RunError(f"{path}: it has no {name!r}; remove it, and the same command makes it again")
     return found
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes JSON under a temporary name, then renames it; NaN becomes null."""
-    text = json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text))
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes named arrays as an npz file."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
-
-    write_atomically(path, write)
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays that `write_arrays` wrote."""
-    with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Lets `write` fill a temporary file beside `path`, of this process alone, then renames it to `path`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial{path.suffix}")
-    try:
-        write(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def plain(value: Any) -> Any:
-    """Dataclasses, paths, numpy values and NaN as what JSON knows."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, Path):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value

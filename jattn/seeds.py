@@ -14,6 +14,7 @@ from jraph import GraphsTuple
 from jattn.batching import Bucket, Split, put
 from jattn.chebyshev import chebyshev_terms
 from jattn.model import Network
+from jattn.options import expect_at_least
 from jattn.packing import pack, plan, shuffled_batches, size_classes
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of, sum_parts
 from jattn.proximity import Proximity
@@ -97,12 +98,12 @@ def prepare_seeds(
       ValueError: a number is not positive, there are no seeds or no graphs, `attention` has the wrong shape, a label
         is not a class, or members are not as many for each seed as make the same number of steps.
     """
-    for name, value in (("epochs", epochs), ("batch_size", batch_size), ("seeds", len(seeds))):
-        if value < 1:
-            raise ValueError(f"{name}: {value} is not allowed, expected at least 1")
+    expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
     split = put(graphs)
     if config.task == "classification":
         _expect_classes(np.asarray(graphs.globals["label"]), network.outputs)
+    elif network.outputs != 1:
+        raise ValueError(f"network: it has {network.outputs} outputs, but regression is of 1 number a graph")
     n_node = np.asarray(graphs.n_node)
     if attention is None:
         attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
@@ -214,14 +215,28 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
       graphs: the split.
 
     Raises:
-      ValueError: there are no graphs.
+      ValueError: there are no graphs, or the weights have no axis of seeds.
     """
-    split, seeds = everywhere(put(graphs)), len(jax.tree.leaves(params)[0])
+    split, seeds = everywhere(put(graphs)), seeds_of(params)
     params, parts = fetch(params), []  # from whichever devices they are on
     for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs)):
         predict = _compiled_predict(network, bucket, seeds, run_one_by_one(network, graphs, bucket.nodes))
         parts.append(fetch(predict(params, split, batches)))
     return jax.tree.map(_join, *parts)
+
+
+def seeds_of(params: Params) -> int:
+    """How many networks' weights these are, by those of the output map.
+
+    Raises:
+      ValueError: they have no leading axis of seeds.
+    """
+    bias = params["output"]["bias"]
+    if np.ndim(bias) != 2:
+        raise ValueError(
+            "params: expected a leading axis of seeds; one network's get it by jax.tree.map(lambda x: x[None], params)"
+        )
+    return len(bias)
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.

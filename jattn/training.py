@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from jattn.batching import Batch, Bucket, Split, gather, scatter
 from jattn.losses import Task, attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network, Output
-from jattn.options import expect_one_of
+from jattn.options import expect_at_least, expect_one_of
 
 Params = Any
 AnyArray = Array | np.ndarray
@@ -51,6 +51,11 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         expect_one_of("task", self.task, Task)
+        expect_at_least(0, attention_weight=self.attention_weight, weight_decay=self.weight_decay)
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
+        if min(self.decay_epochs, default=1) < 1:
+            raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
 
 
 class State(NamedTuple):

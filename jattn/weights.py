@@ -8,16 +8,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zipfile import is_zipfile
 
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jattn.attention import Scorer
 from jattn.diffpool import DiffPool
+from jattn.files import read_arrays, write_arrays
 from jattn.model import Network
 from jattn.pooling import AttentionPooling, Threshold, TopK
-from jattn.runs import read_arrays, write_arrays
 from jattn.training import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
@@ -72,8 +72,10 @@ def network_from(described: Mapping[str, Any]) -> Network:
 def _describe_pooling(pooling: AttentionPooling | DiffPool) -> dict[str, Any]:
     if isinstance(pooling, DiffPool):
         return asdict(pooling)
-    kind = next(name for name, rule in RULES.items() if isinstance(pooling.rule, rule))
-    return {"rule": {kind: asdict(pooling.rule)}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}
+    kind = next((name for name, rule in RULES.items() if isinstance(pooling.rule, rule)), None)
+    if kind is None:
+        raise ValueError(f"network: only poolings by Threshold or TopK can be saved, not by {pooling.rule!r}")
+    return {"rule": {kind: asdict(cast(Any, pooling.rule))}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}
 
 
 def _pooling_from(described: Mapping[str, Any]) -> AttentionPooling | DiffPool:

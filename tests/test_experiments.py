@@ -111,6 +111,8 @@ def test_published_files_are_read(shared, tmp_path):
         (["--pooling", "best"], "best"),
         (["--dimension", "2"], "dimension"),
         (["--dropout", "1.5"], "dropout: 1.5 is not allowed"),
+        (["--hidden", "0"], "hidden: 0 is not allowed"),
+        (["--decay", "0"], "decay: (0,) is not allowed"),
         (["--pool-before", "7"], "pool_before: 7 is not allowed"),
         (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
         (["diffpool", "--pool-before", "2"], "pool_before: 2 is not allowed, expected 0 to 1"),

@@ -10,7 +10,8 @@ from digits import expect, write_strokes
 from experiments import stages
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from jattn.diffpool import DiffPool
-from jattn.runs import Lines, Run, read_arrays, read_lines
+from jattn.files import read_arrays
+from jattn.runs import Lines, Run, read_lines
 from jattn.weights import load_network
 
 TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--twin-epochs", "1", "--seeds", "2"]

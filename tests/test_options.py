@@ -21,6 +21,14 @@ GRAPHS = jraph.batch_np(
         (lambda: jattn.Network(readout="avg"), "readout: 'avg' is not known"),
         (lambda: jattn.Network(filters=()), "filters: "),
         (lambda: jattn.Network(outputs=0), "outputs: 0"),
+        (lambda: jattn.Network(order=0), "order: 0 is not allowed"),
+        (lambda: jattn.Network(hidden=0), "hidden: 0 is not allowed"),
+        (lambda: jattn.Network(dropout=1.0), "dropout: 1.0 is not allowed"),
+        (lambda: jattn.Scorer(layers=0), "layers: 0 is not allowed"),
+        (lambda: jattn.Scorer(scale=float("nan")), "scale: nan is not allowed"),
+        (lambda: jattn.TrainConfig(decay_epochs=(3, 0)), r"decay_epochs: \(3, 0\) is not allowed"),
+        (lambda: jattn.TrainConfig(learning_rate=0.0), "learning_rate: 0.0 is not allowed"),
+        (lambda: jattn.TrainConfig(attention_weight=-1.0), "attention_weight: -1.0 is not allowed"),
         (lambda: jattn.Scorer(kind="tree"), "kind: 'tree' is not known"),
         (lambda: jattn.Scorer(init="gauss"), "init: 'gauss' is not known"),
         (lambda: jattn.AttentionPooling(jattn.TopK(0.5), reads="prev"), "reads: 'prev' is not known"),
@@ -43,12 +51,53 @@ def test_what_is_not_known_is_refused(make, message):
         ({"seeds": []}, "seeds: 0 is not allowed"),
         ({"attention": np.zeros((1, 5), np.float32)}, r"attention: expected shape \(1, 9\), got \(1, 5\)"),
         ({"config": jattn.TrainConfig("classification")}, "label: 2 to 4, but the network has classes 0 to 0"),
+        ({"network": jattn.Network(outputs=2)}, "network: it has 2 outputs, but regression is of 1 number a graph"),
+        ({"graphs": GRAPHS._replace(receivers=np.roll(GRAPHS.receivers, 1))}, r"edge 0 \(0 -> 5\) has no reverse"),
+        ({"graphs": GRAPHS._replace(edges=np.arange(6.0))}, r"edge 0 \(0 -> 1\) has weight 0.0, its reverse 1.0"),
+        ({"graphs": GRAPHS._replace(nodes=GRAPHS.nodes["features"])}, "nodes need 'features', they have ndarray"),
+        ({"graphs": GRAPHS._replace(globals={})}, r"globals need 'label', they have \[\]"),
     ],
 )
 def test_training_refuses_what_does_not_fit(settings, message):
-    arguments = {"config": jattn.TrainConfig(), "seeds": [0], "epochs": 1} | settings
+    usual = {"network": jattn.Network(), "config": jattn.TrainConfig(), "graphs": GRAPHS, "seeds": [0], "epochs": 1}
     with pytest.raises(ValueError, match=message):
-        next(jattn.train_seeds(jattn.Network(), graphs=GRAPHS, **arguments))
+        next(jattn.train_seeds(**usual | settings))
+
+
+def test_predicting_needs_an_axis_of_seeds():
+    network, graph = jattn.Network(), jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
+    params = network.init(jax.random.key(0), graph)["params"]
+    for predict in (jattn.predict_seeds, lambda *of: jattn.leave_one_out_seeds(*of, "regression")):
+        with pytest.raises(ValueError, match="params: expected a leading axis of seeds"):
+            predict(network, params, GRAPHS)
+    said = jattn.predict_seeds(network, jax.tree.map(lambda x: x[None], params), GRAPHS)
+    alone = network.apply({"params": params}, graph).prediction[:3]
+    np.testing.assert_allclose(said.prediction[0], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_labels_are_numbers():
+    with pytest.raises(ValueError, match=r"label: expected one number per graph \(3\), got shape \(3, 1\)"):
+        jattn.check(GRAPHS._replace(globals={"label": GRAPHS.globals["label"][:, None]}))
+
+
+def test_leaving_nodes_out_refuses_predictions_of_another_shape():
+    with pytest.raises(ValueError, match=r"predict: expected to return \[4 graphs, outputs\], got shape \(4,\)"):
+        jattn.leave_one_out(lambda graph, kept: jnp.zeros(len(graph.n_node)), jattn.pad(GRAPHS))
+
+
+def test_leaving_nodes_out_of_graphs_larger_than_said_gives_no_numbers():
+    graph = jattn.pad(GRAPHS)
+
+    def predict(graph, kept):
+        return jraph.segment_sum(kept * 1.0, jnp.repeat(jnp.arange(4), graph.n_node, total_repeat_length=len(kept)), 4)[
+            :, None
+        ]
+
+    def attention(largest):
+        return jax.jit(lambda graph: jattn.leave_one_out(predict, graph, largest).attention)(graph)
+
+    assert np.isfinite(attention(4)).all()
+    assert np.isnan(attention(3)[:9]).all()
 
 
 def test_ids_beyond_32_bits_are_refused():

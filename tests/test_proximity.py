@@ -57,6 +57,20 @@ def test_weights_of_two_nodes_are_those_of_their_distance(squared, expected):
     assert not topology.adjacency[0, 2:].any()
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_positions_have_finite_gradients_also_where_two_nodes_are_at_one_place(squared):
+    graph = pad(points([3, 1], 0, Proximity(2.0, squared)))
+    graph.nodes["position"][1] = graph.nodes["position"][0]
+
+    def total(position):
+        moved = graph._replace(nodes={**graph.nodes, "position": position})
+        return blocks(moved, block=len(position)).degrees.sum()
+
+    gradient = jax.grad(total)(jnp.asarray(graph.nodes["position"]))
+    assert np.isfinite(gradient).all()
+    assert gradient[:3].any()
+
+
 @functools.cache
 def program(storage):
     @jax.jit
@@ -125,7 +139,7 @@ def test_what_is_wrong_is_named():
         list_edges(list_edges(graph))
     with pytest.raises(ValueError, match='need "position"'):
         check(graph._replace(nodes={name: graph.nodes[name] for name in ("features", "attention")}))
-    with pytest.raises(ValueError, match=r"position.*one entry per node \(5\)"):
+    with pytest.raises(ValueError, match=r"position.*one row per node \(5\)"):
         check(graph._replace(nodes={**graph.nodes, "position": graph.nodes["position"][:4]}))
     with pytest.raises(ValueError, match=r"n_edge: 2 edges are listed"):
         check(graph._replace(n_edge=np.array([2, 0], np.int32)))

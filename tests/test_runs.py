@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jattn.runs import Lines, RunError, open_run, read_json, read_lines, write_atomically, write_json
+from jattn.files import write_atomically, write_json
+from jattn.runs import Lines, RunError, open_run, read_json, read_lines
 
 
 @dataclass(frozen=True)

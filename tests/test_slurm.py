@@ -128,3 +128,8 @@ def test_the_sample_job_saves_before_its_time_ends_and_is_queued_again(tmp_path)
     assert ended_by(signal.SIGUSR1) == 143
     assert (tmp_path / "scontrol").read_text() == "requeue 7\n"
     assert (tmp_path / "ran").read_text() == "-m experiments.tu weak --tune 3 --out OUT\n"
+
+
+def test_who_waits_for_a_job_does_without_jax():
+    check = "import sys, experiments.sweeps.resumable; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check]).returncode == 0

@@ -9,7 +9,8 @@ from tu_files import random_files, write
 
 from experiments import tu
 from jattn.datasets import size_split_ids
-from jattn.runs import read_arrays, read_lines
+from jattn.files import read_arrays
+from jattn.runs import read_lines
 from jattn.weights import load_network
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)  # 24 small ones

@@ -150,6 +150,11 @@ def test_a_password_in_the_address_of_a_storage_is_refused(toy, tmp_path, capsys
     assert not (tmp_path / "run").exists()
 
 
+def test_processes_that_run_as_one_do_not_share_a_study():
+    with pytest.raises(ValueError, match="tune: several processes can't run a study as one"):
+        tuning.Tunable(tune=3, coordinator="auto")
+
+
 def test_more_folds_than_graphs_are_an_error(toy, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         tu.main(["--dataset", str(toy), *SMALL, "--tune", "1", "--folds", "17", "--out", str(tmp_path / "run")])

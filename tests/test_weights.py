@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from programs import NETWORKS, USUAL, pad, params_of
 
+from jattn import AttentionPooling, Network
 from jattn.weights import describe, load_network, network_from, save_network
 
 
@@ -27,6 +28,13 @@ def test_a_network_comes_back_as_it_was(name, tmp_path):
 def test_a_description_holds_every_setting():
     network = NETWORKS["chebygin"].clone(dropout=0.25, compact=True)
     assert network_from(describe(network)) == network
+
+
+def test_a_rule_of_ones_own_can_not_be_saved(tmp_path):
+    pooling = AttentionPooling(lambda alpha, topology: topology.kept)
+    network = Network(poolings=(pooling,))
+    with pytest.raises(ValueError, match="only poolings by Threshold or TopK can be saved"):
+        save_network(tmp_path / "weights.npz", network, {})
 
 
 @pytest.mark.parametrize("content", [b"", b"neither zip nor npz", None])

@@ -19,11 +19,10 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from experiments.termination import STATUS
-
 State = Literal["done", "running", "failed", "waiting"]
-CUT = (STATUS, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
+CUT = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
 TAIL = 4096  # bytes of a log that are looked at for its last line
+RESULTS = "results.json"  # as in `jattn.runs`, whose import brings jax: who waits for a job need not have that
 LOOK = 1.0  # seconds in which another who only looked at the lock has let it go
 
 
@@ -77,7 +76,7 @@ class Attempt:
         """Its exit status, once it has ended; 1 for one that ended well and left no results."""
         with self._held:
             status = self.process.wait()
-            if status == 0 and not (self.folder / "results.json").exists():
+            if status == 0 and not (self.folder / RESULTS).exists():
                 status = 1
             with suppress(OSError):  # a full disk fails this job and no others
                 (self.folder / "status").write_text(f"{status}\n")
@@ -86,7 +85,7 @@ class Attempt:
 
 def state(folder: Path) -> State:
     """How far a job is. One that was cut, or never started, is waiting."""
-    if (folder / "results.json").exists():
+    if (folder / RESULTS).exists():
         return "done"
     if _locked(folder / "job.lock") or _locked(folder / ".lock"):
         return "running"

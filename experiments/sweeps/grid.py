@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from experiments import tu
 from experiments.command import Experiment
 from experiments.running import MAY_DIFFER, fail
-from jattn.runs import plain
+from jattn.files import plain
+from jattn.options import expect_at_least
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 OF_JOB = ("seed", "seeds", "data_seed")  # settings in which jobs of one row differ
@@ -43,9 +44,8 @@ class Grid:
     arguments: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for name, least in (("first_seed", 0), ("seeds", 1), ("seeds_a_job", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        expect_at_least(0, first_seed=self.first_seed)
+        expect_at_least(1, seeds=self.seeds, seeds_a_job=self.seeds_a_job)
         for name, values in {"presets": self.presets, "data_seeds": self.data_seeds, **self.vary}.items():
             twice = [value for value, count in Counter(values).items() if count > 1]
             if twice:

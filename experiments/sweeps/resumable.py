@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from experiments.sweeps.attempts import CUT, Attempt, reason
+from experiments.sweeps.attempts import CUT, RESULTS, Attempt, reason
 
 
 class Resumable:
@@ -31,7 +31,7 @@ class Resumable:
 
     def __call__(self) -> None:
         """Runs the job, unless it is finished. Exits with a status where it fails or another process runs it."""
-        if (self.folder / "results.json").exists():
+        if (self.folder / RESULTS).exists():
             return
         for _ in range(self.retries + 1):
             try:

@@ -10,6 +10,7 @@ import tyro
 
 from experiments.running import fail
 from experiments.sweeps.resumable import Resumable
+from jattn.options import expect_at_least
 
 TIMEOUTS = 100  # time limits after which a job that still has not finished is given up
 TO_SAVE = 120  # seconds before its time limit at which a job is asked to save
@@ -33,9 +34,9 @@ class Slurm:
     """KEY=VALUE, or KEY: any other option of sbatch, such as account=NAME or exclusive."""
 
     def __post_init__(self) -> None:
-        for name, least in (("hours", 0.1), ("gpus", 0), ("cpus", 1), ("memory", 0.1)):
-            if not getattr(self, name) >= least:  # NaN is not either
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least {least}")
+        expect_at_least(0.1, hours=self.hours, memory=self.memory)
+        expect_at_least(0, gpus=self.gpus)
+        expect_at_least(1, cpus=self.cpus)
         for option in self.slurm:
             if not option.partition("=")[0] or option.startswith("-"):
                 raise ValueError(f"slurm: {option!r} is not allowed, expected KEY=VALUE or KEY")

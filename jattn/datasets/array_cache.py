@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jattn.runs import write_arrays
+from jattn.files import write_arrays
 
 
 def cached_arrays(

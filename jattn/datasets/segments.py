@@ -14,6 +14,8 @@ import numpy as np
 import skimage
 from jaxtyping import Float32, Float64, Int
 
+from jattn.options import expect_at_least
+
 Image: TypeAlias = np.ndarray | str | os.PathLike[str]
 Described: TypeAlias = tuple[np.ndarray, np.ndarray]  # what `described` returns
 
@@ -35,9 +37,7 @@ class Segmentation:
     most: int = 75
 
     def __post_init__(self) -> None:
-        for name in ("segments", "most"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected at least 1")
+        expect_at_least(1, segments=self.segments, most=self.most)
         if self.compactness is not None and not self.compactness > 0:
             raise ValueError(f"compactness: {self.compactness} is not allowed, expected more than 0")
 

@@ -8,6 +8,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn.graphs import select
+from jattn.options import expect_at_least
 
 
 def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 0) -> dict[str, GraphsTuple]:
@@ -44,8 +45,7 @@ def size_split_ids(
     Raises:
       ValueError: a split would be empty.
     """
-    if most < 1:
-        raise ValueError(f"most: {most} is not allowed, expected at least 1")
+    expect_at_least(1, most=most)
     small = np.flatnonzero(n_node <= largest)
     if not len(small):
         sizes = f"of {len(n_node)} graphs the smallest has {n_node.min()}" if len(n_node) else "there are no graphs"
