@@ -14,7 +14,7 @@ from jattn.losses import Task
 from jattn.options import expect_at_least
 
 # A preset with others of these is still that preset.
-FREE = (
+NOT_OF_PRESET = (
     *MAY_DIFFER,
     *("data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact", "leave_one_out_auc"),
 )
@@ -71,7 +71,7 @@ class Experiment:
     def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
         """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
         asked = self.presets[preset]
-        free = {field.name: getattr(asked, field.name) for field in fields(asked) if field.name in FREE}
+        free = {field.name: getattr(asked, field.name) for field in fields(asked) if field.name in NOT_OF_PRESET}
         return self.paper.get(preset, {}) if replace(settings, **free) == asked else {}
 
     def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:

@@ -35,21 +35,21 @@ class Setting(NamedTuple):
 
     Attributes:
       name: of its stages and files.
-      colors: how to train; `seeds` of them from each p's distribution.
+      training: how to train; `seeds` of them from each p's distribution.
       splits: COLORS of so many dimensions, host-side.
     """
 
     name: str
-    colors: Colors
+    training: Colors
     splits: Mapping[str, GraphsTuple]
 
     @property
     def model_seeds(self) -> list[int]:
         """Seeds of networks that have the same p's distribution."""
-        return list(range(self.colors.seed, self.colors.seed + self.colors.seeds))
+        return list(range(self.training.seed, self.training.seed + self.training.seeds))
 
     @property
-    def colours(self) -> int:
+    def dimension(self) -> int:
         """Columns of the features that are not 0 in training: n."""
         return int(self.splits["train"].nodes["features"].shape[1]) - 1
 
@@ -70,9 +70,9 @@ class Trained(NamedTuple):
     accuracies: list[list[float]]
 
 
-def optimum(colours: int) -> Float[np.ndarray, "colours"]:
+def optimum(dimension: int) -> Float[np.ndarray, "dimension"]:
     """The direction of p that finds green nodes alone, the column that is 0 in training left out."""
-    return np.eye(colours, dtype=np.float32)[GREEN]
+    return np.eye(dimension, dtype=np.float32)[GREEN]
 
 
 def cosine(p: Float[np.ndarray, "columns"]) -> float:
@@ -89,7 +89,7 @@ def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray,
       stage: its name.
       projections: initial p's, those of all seeds one after another.
     """
-    colors, rounds = setting.colors, len(projections) // len(setting.model_seeds)
+    colors, rounds = setting.training, len(projections) // len(setting.model_seeds)
     labels = np.tile(_weak_labels(run, setting), (rounds, 1)) if colors.attention == "weak" else None
     stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds * rounds)
     return stages.train(
@@ -104,7 +104,7 @@ def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray,
 
 def _weak_labels(run: Run, setting: Setting) -> Float[np.ndarray, "seeds nodes"]:
     """Labels by each seed's twin, which has no attention and so is the same whatever p is; made once for all p's."""
-    colors = setting.colors
+    colors = setting.training
     stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds)
     name = f"{setting.name} twin"
     params = stages.train(name, colors.twin(1), colors.twin_training("regression"), colors.twin_epochs)
@@ -120,7 +120,7 @@ def test(setting: Setting, params: Params, projections: Float[np.ndarray, "netwo
       params: their weights.
       projections: initial p's of each.
     """
-    network, graphs = setting.colors.network(1), join({name: setting.splits[name] for name in SUBSETS})
+    network, graphs = setting.training.network(1), join({name: setting.splits[name] for name in SUBSETS})
     sizes = [len(setting.splits[name].n_node) for name in SUBSETS]
     label, truth = (np.split(graphs.globals["label"], np.cumsum(sizes)[:-1])), graphs.nodes["attention"]
     final = np.asarray(params[POOLING]["scorer"]["projection"]["kernel"])[:, :, 0]
@@ -149,7 +149,7 @@ def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], S
       The rows, the same whether they were made or read.
     """
     file = run.folder / "parts" / f"{name.replace(' ', '-')}.csv"
-    colors = setting.colors
+    colors = setting.training
     what = colors.network(1), colors.training("regression"), colors.epochs, colors.batch_size, setting.model_seeds
     twin = colors.twin_training("regression"), colors.twin_epochs, colors.least_label
     first = f"# {digest((dict(setting.splits), repr((colors.attention, what, twin)), of))}\n"

@@ -189,7 +189,7 @@ def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> lis
     """
     of = [(sigma, seed) for sigma in settings.sigmas for seed in setting.model_seeds]
     projections = np.stack(
-        [draw_projection(key["distribution"], sigma, setting.colours + 1, seed) for sigma, seed in of]
+        [draw_projection(key["distribution"], sigma, setting.dimension + 1, seed) for sigma, seed in of]
     )
 
     def make(stage: str) -> list[Row]:
@@ -217,7 +217,7 @@ def dynamics(settings: Initialization, run: Run, splits: dict[str, GraphsTuple],
         colors = settings.colors(n, "gin", supervision, settings.dynamics_epochs)
         setting = Setting(f"n{n} gin", colors, splits)
         of = [(cosine, seed) for cosine in settings.cosines for seed in setting.model_seeds]
-        target, norm = optimum(setting.colours), float(np.sqrt(setting.colours))
+        target, norm = optimum(setting.dimension), float(np.sqrt(setting.dimension))
         projections = np.stack(
             [np.append(projection_at(cosine, target, norm, seed), np.float32(0)) for cosine, seed in of]
         )

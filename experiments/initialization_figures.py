@@ -23,7 +23,7 @@ MEASURES = {
     "largec": "accuracy on LargeC (%)",
     "auc": "attention AUC (%)",
 }
-COLORS = {"unsupervised": CURVES[1], "supervised": CURVES[0], "weak": CURVES[2]}
+PALETTE = {"unsupervised": CURVES[1], "supervised": CURVES[0], "weak": CURVES[2]}
 MARKERS = {"normal": "o", "uniform": "^"}
 LAWS = {"normal": r"$N(0, \sigma)$", "uniform": r"$U(-\sigma, \sigma)$"}
 SCALES: dict[str, Any] = {"Xavier": "--", "Kaiming": ":"}
@@ -47,7 +47,7 @@ def sigma_figure(points: Sequence[Row]) -> Figure:
             for supervision, of in _by(own, "supervision"):
                 groups = sorted(_by(of, "sigma"))
                 x, values = [sigma for sigma, _ in groups], [_column(part, key) for _, part in groups]
-                _draw_band(axes, x, values, COLORS[supervision], marker="o")
+                _draw_band(axes, x, values, PALETTE[supervision], marker="o")
             for name, scale in common_scales(distribution, points[0]["n"]).items():
                 axes.axvline(scale, color="0.35", linestyle=SCALES[name], linewidth=1)
             axes.set_xscale("log")
@@ -78,7 +78,7 @@ def cosine_figure(points: Sequence[Row]) -> Figure:
                 place = np.clip(np.digitize(cosine, BINS) - 1, 0, len(BINS) - 2)
                 there = [i for i in range(len(BINS) - 1) if (place == i).any()]
                 means = [float(value[place == i].mean()) for i in there]
-                axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=COLORS[supervision], linewidth=2)
+                axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=PALETTE[supervision], linewidth=2)
             axes.axvline(GOOD, color="0.35", linestyle="--", linewidth=1)
             axes.set_xlim(-1.05, 1.05)
             finish_panel(axes, label, "cosine of initial p and optimum")
@@ -197,7 +197,7 @@ def _draw_band(
 
 def _scatter(axes: Axes, rows: Sequence[Row], x: str, y: str) -> None:
     for distribution, of in _by(rows, "distribution"):
-        style: dict[str, Any] = {"marker": MARKERS[distribution], "color": COLORS[rows[0]["supervision"]]}
+        style: dict[str, Any] = {"marker": MARKERS[distribution], "color": PALETTE[rows[0]["supervision"]]}
         axes.scatter(_column(of, x), _column(of, y), s=12, alpha=0.45, linewidths=0, **style)
 
 
@@ -211,7 +211,7 @@ def _markers(points: Sequence[Row]) -> list[Artist]:
 
 def _legend(figure: Figure, points: Sequence[Row], more: Sequence[Artist]) -> None:
     """One legend under all panels: a colour for each kind of supervision, then more."""
-    kinds = [Patch(color=COLORS[name], label=name) for name, _ in _by(points, "supervision")]
+    kinds = [Patch(color=PALETTE[name], label=name) for name, _ in _by(points, "supervision")]
     figure.suptitle(f"COLORS, n = {points[0]['n']}", fontsize=11)
     handles = [*kinds, *more]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)

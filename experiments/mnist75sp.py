@@ -25,7 +25,7 @@ from experiments.protocol import Data, title
 from experiments.settings import Settings
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
-from jattn.superpixel_figures import Shown, View, superpixel_attention
+from jattn.superpixel_figures import Shown, View, superpixel_figure
 from jattn.training import Predictions
 
 DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws
@@ -83,7 +83,7 @@ def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
             views[title(name)] = View(channels, attention[drawn], kept[drawn], predicted)
         target = graphs.nodes["attention"][own]
         shown.append(Shown(label_map(images[i]), target, int(label[i]), views))
-    superpixel_attention(shown, path)
+    save(superpixel_figure(shown), path)
 
 
 SUPERVISED = Mnist75sp(

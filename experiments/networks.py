@@ -11,12 +11,12 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.initialization_figures import COLORS, ZOOM, finish_panel
+from experiments.initialization_figures import PALETTE, ZOOM, finish_panel
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Job
 from jattn.runs import RESULTS, RunError, read_json
 
-SHADES = {**COLORS, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
+SHADES = {**PALETTE, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
 
 Row = Mapping[str, Any]

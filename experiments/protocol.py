@@ -64,7 +64,7 @@ def draw_examples(
         np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.kept[0])
     )
     shown = output[:, 0] if output.shape[1] == 1 else output.argmax(-1)
-    figures.attention_graphs(join(subsets), shown, attention, kept, ids, path, titles)
+    figures.save(figures.attention_figure(join(subsets), shown, attention, kept, ids, titles), path)
 
 
 class Data(NamedTuple):
@@ -167,9 +167,10 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
         scores = score(predictions, subsets, task, _counted(data.tested, len(graphs.n_node), settings.seeds))
     save_network(run.folder / "weights.npz", network, params)
     with stages.timed("pictures"):
-        figures.training_curves(read_lines(run.folder / "metrics.jsonl"), run.folder / "training.png")
+        curves = figures.training_figure(read_lines(run.folder / "metrics.jsonl"))
+        figures.save(curves, run.folder / "training.png")
         sizes, named = splits["train"].n_node, {title(key): of_subset for key, of_subset in scores.items()}
-        figures.accuracy_curves(named, (int(sizes.min()), int(sizes.max())), run.folder / "accuracy.png")
+        figures.save(figures.accuracy_figure(named, (int(sizes.min()), int(sizes.max()))), run.folder / "accuracy.png")
         if predictions.attention:
             data.draw(subsets, predictions, run.folder / "graphs.png")
     results = {"subsets": scores, "seconds": stages.seconds, **report}

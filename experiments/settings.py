@@ -27,8 +27,9 @@ class Settings(Running):
     data_dir: Path | None = None
     """Folder (or zip) of the published data set; it is generated where not given."""
     seeds: int = 10
-    """Networks to train, all at once, each with its own initial weights and order of graphs. They go to as many devices
-    as divide their number; devices that are left share their batches."""
+    """Networks to train, all at once, each with its own initial weights and order of graphs. They are spread over the
+    largest number of devices that divides theirs; where that is half of all or less, several devices share the batches
+    of each."""
     seed: int = 0
     """The first of the seeds."""
     validation: bool = False
@@ -110,6 +111,8 @@ class Settings(Running):
         expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers, clusters=self.clusters)
         expect_at_least(0, seed=self.seed, init_scale=self.init_scale, least_label=self.least_label)
         expect_at_least(0, attention_weight=self.attention_weight)
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
         for name in ("threshold", "ratio"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")

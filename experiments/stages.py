@@ -27,7 +27,7 @@ from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
-from jattn.parallel import any_process, fetch, is_first, share
+from jattn.parallel import any_process, fetch, is_first, parts_of, share
 from jattn.runs import Run, RunError, read_lines
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, State, TrainConfig
@@ -64,7 +64,14 @@ class Stages:
           task: what is predicted.
           seeds: of each network.
           members: the graphs that each network trains on; all where not given.
+
+        Raises:
+          RunError: one of several processes would have nothing to do.
         """
+        try:
+            parts_of(len(seeds))
+        except ValueError as error:
+            raise RunError(str(error)) from error
         self.run, self.settings, self.graphs, self.task = run, settings, graphs, task
         self.seeds, self.members = seeds, members
         self.seconds: dict[str, float] = {}

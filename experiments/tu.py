@@ -44,7 +44,8 @@ class Tu(Tunable):
     """Folder that has the data set, zipped or not; it is downloaded where not given."""
     seeds: int = 10
     """Networks to train for each draw of training graphs, each with its own initial weights and order of graphs; all
-    train at once. They go to as many devices as divide their number; devices that are left share their batches."""
+    train at once. They are spread over the largest number of devices that divides theirs; where that is half of all or
+    less, several devices share the batches of each."""
     attention: Literal["none", "unsupervised", "weak"] = "weak"
     """none: global pooling. weak: supervised by a twin's leave-one-out."""
     init: Literal["normal", "uniform", "default"] = "default"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study
     from optuna import Study, Trial
 
 # What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
-FREE = (*MAY_DIFFER, "dataset", "data_dir", "seeds", "tune", "storage")
+NOT_OF_STUDY = (*MAY_DIFFER, "dataset", "data_dir", "seeds", "tune", "storage")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
-    same = {name: value for name, value in plain(settings).items() if name not in FREE}
+    same = {name: value for name, value in plain(settings).items() if name not in NOT_OF_STUDY}
     key = hashlib.sha256(json.dumps(same, sort_keys=True).encode())
     for array in jax.tree.leaves(graphs):
         key.update(np.ascontiguousarray(array).data)
@@ -245,7 +245,7 @@ def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     table.writeheader()
     table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
     write_atomically(folder / "study.csv", lambda temporary: temporary.write_text(text.getvalue()))
-    figures.study(rows, folder / "study.png")
+    figures.save(figures.study_figure(rows), folder / "study.png")
 
 
 def _said(row: dict[str, Any]) -> str:

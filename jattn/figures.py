@@ -1,6 +1,6 @@
 """Pictures of a run: training curves, accuracy by size and label, attention on nodes of graphs, and trials of a study.
 
-The `*_figure` functions make a matplotlib `Figure`, the others write it to a file; pyplot's global state is left alone.
+Functions make a matplotlib `Figure`, which `save` writes; pyplot's global state is left alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,35 +32,6 @@ ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6"
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
 TRAINED = "0.92"  # the span of sizes trained on
 MEASURED = ("trial", "score", "mean", "std", "seconds")  # what a row of a study has besides settings
-
-
-def training_curves(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Writes the picture that `training_figure` makes, atomically."""
-    save(training_figure(lines), path)
-
-
-def accuracy_curves(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int, int], path: Path) -> None:
-    """Writes the picture that `accuracy_figure` makes, atomically."""
-    save(accuracy_figure(subsets, trained), path)
-
-
-def attention_graphs(
-    graphs: GraphsTuple,
-    prediction: Num[np.ndarray, "graphs"],
-    attention: Float[np.ndarray, "nodes"],
-    kept: Bool[np.ndarray, "nodes"],
-    ids: Sequence[int],
-    path: Path,
-    titles: Sequence[str] = (),
-    position: Float[np.ndarray, "nodes 2"] | None = None,
-) -> None:
-    """Writes the picture that `attention_figure` makes, atomically."""
-    save(attention_figure(graphs, prediction, attention, kept, ids, titles, position), path)
-
-
-def study(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Writes the picture that `study_figure` makes, atomically."""
-    save(study_figure(rows), path)
 
 
 def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:

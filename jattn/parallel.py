@@ -17,7 +17,11 @@ Tree = TypeVar("Tree")
 
 
 def parts_of(seeds: int) -> int:
-    """Devices that share the work of each seed: those left where seeds are on as many as divide their number."""
+    """Devices that share the work of each seed: as many for each as there are, where seeds need half of all or less.
+
+    Raises:
+      ValueError: one of several processes would have nothing to do.
+    """
     return len(jax.devices()) // _seed_devices(seeds)
 
 
@@ -161,4 +165,12 @@ def _one_by_one(function: Callable[..., Any], axes: tuple[int | None, ...]) -> C
 
 
 def _seed_devices(seeds: int) -> int:
-    return max(n for n in range(1, len(jax.devices()) + 1) if seeds % n == 0)
+    devices, processes = jax.devices(), jax.process_count()
+    number = max(n for n in range(1, len(devices) + 1) if seeds % n == 0)
+    busy = {device.process_index for device in devices[: len(devices) // number * number]}
+    if len(busy) < processes:
+        raise ValueError(
+            f"seeds: {seeds} go to {number} of {len(devices)} devices, so {processes - len(busy)} of {processes} "
+            f"processes have nothing to do; choose a multiple of {len(devices)}, or fewer processes"
+        )
+    return number

@@ -1,11 +1,9 @@
 """Pictures of attention over superpixels: what a network saw, what it should have attended to and what it attended to.
 
-After the qualitative figure of Knyazev et al. 2019. `superpixel_figure` makes a matplotlib `Figure`,
-`superpixel_attention` writes it to a file; pyplot's global state is left alone.
+After the qualitative figure of Knyazev et al. 2019; pyplot's global state is left alone.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from jattn.figures import ATTENTION, DROPPED, TARGET, save
+from jattn.figures import ATTENTION, DROPPED, TARGET
 
 PANEL = 1.05  # inches
 BORDER, WRONG = "0.5", TARGET
@@ -56,11 +54,6 @@ class Shown(NamedTuple):
     label: int
     views: Mapping[str, View]
     title: str = ""
-
-
-def superpixel_attention(images: Sequence[Shown], path: Path) -> None:
-    """Writes the picture that `superpixel_figure` makes, atomically."""
-    save(superpixel_figure(images), path)
 
 
 def superpixel_figure(images: Sequence[Shown]) -> Figure:

@@ -51,9 +51,8 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         expect_one_of("task", self.task, Task)
-        expect_at_least(0, attention_weight=self.attention_weight, weight_decay=self.weight_decay)
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
+        expect_at_least(0, learning_rate=self.learning_rate, weight_decay=self.weight_decay)
+        expect_at_least(0, attention_weight=self.attention_weight)
         if min(self.decay_epochs, default=1) < 1:
             raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
 

@@ -7,13 +7,10 @@ from matplotlib.image import imread
 
 from jattn.figures import (
     _layout,
-    accuracy_curves,
     accuracy_figure,
     attention_figure,
-    attention_graphs,
-    study,
+    save,
     study_figure,
-    training_curves,
     training_figure,
 )
 from jattn.graphs import from_arrays
@@ -84,7 +81,7 @@ def test_one_row_a_stage_and_auc_only_where_it_was_measured(tmp_path):
     poolings = figure.axes[-1].get_legend().get_texts()
     assert [text.get_text() for text in poolings] == ["pooling 1", "pooling 2"]
     assert figure.axes[-1].lines[0].get_xdata().tolist() == [1, 3]
-    training_curves(lines, tmp_path / "curves.png")
+    save(training_figure(lines), tmp_path / "curves.png")
     assert_only_picture(tmp_path / "curves.png")
 
 
@@ -101,7 +98,7 @@ def test_one_row_a_stage_and_auc_only_where_it_was_measured(tmp_path):
     ids=["none", "one epoch", "NaN", "zero loss", "NaN AUC", "narrow range"],
 )
 def test_odd_training_lines_are_drawn(lines, tmp_path):
-    training_curves(lines, tmp_path / "curves.png")
+    save(training_figure(lines), tmp_path / "curves.png")
     assert_only_picture(tmp_path / "curves.png")
 
 
@@ -143,7 +140,7 @@ def test_the_band_is_a_standard_deviation_within_0_to_100():
     ids=["none", "no graphs", "one size and label", "one seed", "NaN", "no nodes", "many"],
 )
 def test_odd_accuracies_are_drawn(subsets, trained, tmp_path):
-    accuracy_curves(subsets, trained, tmp_path / "accuracy.png")
+    save(accuracy_figure(subsets, trained), tmp_path / "accuracy.png")
     assert_only_picture(tmp_path / "accuracy.png")
 
 
@@ -156,7 +153,7 @@ def test_a_panel_for_each_graph(tmp_path):
         "One: 1 node\nlabel 1, predicted 1.25",
     ]
     assert labels(figure)[-1] == "attention / largest of the graph"
-    attention_graphs(*data, ids=[0, 1, 2, 3, 4, 3, 2], path=tmp_path / "graphs.png")
+    save(attention_figure(*data, ids=[0, 1, 2, 3, 4, 3, 2]), tmp_path / "graphs.png")
     assert_only_picture(tmp_path / "graphs.png")
 
 
@@ -172,7 +169,7 @@ def test_kept_dropped_and_target_nodes_are_drawn_apart():
 @pytest.mark.parametrize("value", [0.0, np.nan])
 def test_attention_without_a_maximum_is_drawn(value, tmp_path):
     graphs, prediction, attention, kept = split(6)
-    attention_graphs(graphs, prediction * np.nan, attention * 0 + value, kept, [0], tmp_path / "graphs.png")
+    save(attention_figure(graphs, prediction * np.nan, attention * 0 + value, kept, [0]), tmp_path / "graphs.png")
     assert_only_picture(tmp_path / "graphs.png")
 
 
@@ -198,7 +195,7 @@ def test_a_title_too_many_is_refused():
 def test_failing_to_write_leaves_the_old_picture(tmp_path):
     (tmp_path / "curves.unknown").write_text("old")
     with pytest.raises(ValueError, match="unknown"):
-        training_curves([line("train", 1)], tmp_path / "curves.unknown")
+        save(training_figure([line("train", 1)]), tmp_path / "curves.unknown")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
@@ -229,12 +226,12 @@ def test_a_study_has_a_panel_for_every_setting(tmp_path):
     assert [axes.get_xscale() for axes in panels] == ["linear", "log", "linear", "linear"]
     best = np.maximum.accumulate([row["score"] for row in rows])
     np.testing.assert_array_equal(panels[0].lines[0].get_ydata(), best)
-    study(rows, tmp_path / "study.png")
+    save(study_figure(rows), tmp_path / "study.png")
     assert imread(tmp_path / "study.png").ndim == 3
 
 
 def test_one_trial_is_enough_of_a_study(tmp_path):
-    study(trials(1, threshold=[0.01], scorer=["mlp"]), tmp_path / "study.png")
+    save(study_figure(trials(1, threshold=[0.01], scorer=["mlp"])), tmp_path / "study.png")
 
 
 def test_rings_are_explained_where_there_is_a_target():

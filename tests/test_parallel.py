@@ -1,6 +1,7 @@
 """Devices that share the work change nothing of its result. Tests have two devices (see conftest.py)."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -203,6 +204,15 @@ def test_a_run_compiles_one_program():
         return len(traces)
 
     assert count(4) == count(1) > 0
+
+
+def test_a_process_without_a_device_to_use_is_refused(monkeypatch):
+    devices = [SimpleNamespace(process_index=i) for i in range(4)]
+    monkeypatch.setattr(jax, "devices", lambda: devices)
+    monkeypatch.setattr(jax, "process_count", lambda: 4)
+    assert [parts_of(seeds) for seeds in (1, 2, 4, 8)] == [4, 2, 1, 1]
+    with pytest.raises(ValueError, match="seeds: 3 go to 3 of 4 devices, so 1 of 4 processes have nothing to do"):
+        parts_of(3)
 
 
 @pytest.mark.parametrize(("count", "shape"), [(1, (1, 2)), (2, (2, 1)), (3, (1, 2)), (4, (2, 1))])

@@ -6,17 +6,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_prints_what_the_readme_says():
-    code, printed = re.search(r"```python\n(.*?)```\n+It prints\n+```text\n(.*?)```", README, re.DOTALL).groups()
+def test_the_examples_print_what_the_readme_says():
+    printed = re.search(r"It prints\n+```text\n(.*?)```", README, re.DOTALL)[1]
+    example, _, of_ones_own = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = f"{example}\n{of_ones_own}"
     as_users_do = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     run = subprocess.run([sys.executable, "-c", code], env=as_users_do, capture_output=True, text=True, check=True)
+    *lines, last = run.stdout.splitlines()
+    assert re.fullmatch(r"loss \d+, labels of \d+ nodes, padding included", last)
     # Numbers are those of one machine; elsewhere they may differ a little.
-    numbers = r"\d+(?= %)"
-    assert re.sub(numbers, "N", run.stdout) == re.sub(numbers, "N", printed)
-    for here, there in zip(re.findall(numbers, run.stdout), re.findall(numbers, printed), strict=True):
+    numbers, shown = r"\d+(?= %)", "\n".join(lines)
+    assert re.sub(numbers, "N", shown) == re.sub(numbers, "N", printed.strip())
+    for here, there in zip(re.findall(numbers, shown), re.findall(numbers, printed), strict=True):
         assert abs(int(here) - int(there)) <= 3
 
 
@@ -31,3 +36,12 @@ def test_every_preset_of_the_table_exists():
     rows = re.findall(r"\| `python -m experiments.tu(?: (\w+))? --dataset ([\w-]+)`", README)
     assert len(rows) >= 5
     assert all(dataset in tu.DATASETS and (preset or "weak") in tu.presets(dataset) for preset, dataset in rows)
+
+
+def test_the_layout_lists_every_module():
+    layout = re.search(r"## Layout\n+```text\n(.*?)```", README, re.DOTALL)[1]
+    library, _, rest = layout.partition("experiments/")
+    for package, text in (("jattn", library), ("experiments", rest.partition("docs/")[0])):
+        modules = {path.stem for path in (ROOT / package).glob("[!_]*.py")}
+        assert modules <= set(re.findall(r"\w+", text))
+        assert set(re.findall(r"(\w+)\.py", text)) <= modules

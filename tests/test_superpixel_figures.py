@@ -6,8 +6,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.image import imread
 
-from jattn.figures import ATTENTION
-from jattn.superpixel_figures import WRONG, Shown, View, superpixel_attention, superpixel_figure
+from jattn.figures import ATTENTION, save
+from jattn.superpixel_figures import WRONG, Shown, View, superpixel_figure
 
 SQUARES = np.kron(np.arange(4).reshape(2, 2), np.ones((3, 4), int))  # four superpixels of 3 x 4 pixels
 
@@ -66,13 +66,13 @@ ODD = {
 
 @pytest.mark.parametrize("image", ODD.values(), ids=ODD)
 def test_odd_images_are_drawn(image, tmp_path):
-    superpixel_attention([image], tmp_path / "digits.png")
+    save(superpixel_figure([image]), tmp_path / "digits.png")
     assert_only_picture(tmp_path / "digits.png")
 
 
 def test_images_of_other_sizes_are_drawn_together(tmp_path):
     images = [shown(np.arange(12).reshape(size), noisy=view(12)) for size in [(3, 4), (12, 1), (1, 12)]]
-    superpixel_attention(images, tmp_path / "digits.png")
+    save(superpixel_figure(images), tmp_path / "digits.png")
     assert_only_picture(tmp_path / "digits.png")
 
 
@@ -233,5 +233,5 @@ def test_what_does_not_go_together_is_refused(message, images):
 def test_failing_to_write_leaves_the_old_picture(tmp_path):
     (tmp_path / "digits.unknown").write_text("old")
     with pytest.raises(ValueError, match="unknown"):
-        superpixel_attention([shown()], tmp_path / "digits.unknown")
+        save(superpixel_figure([shown()]), tmp_path / "digits.unknown")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
