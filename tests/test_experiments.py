@@ -150,14 +150,15 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
     assert colors.EXPERIMENT.paper_figures("weak", replace(weak, validation=True)) == {}
 
 
-def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again(tmp_path, capsys):
-    results = run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")
+def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again_without_data(tmp_path, capsys):
+    command = ["supervised", "--learning-rate", "1e10"]
+    results = run(command, tmp_path / "run")
     assert results["subsets"]["all"]["attention_auc"][0]["mean"] is None
     shown = capsys.readouterr()
     assert "2 of 2 networks diverged (seed 0, 1): their outputs are not finite; try a smaller" in shown.err
     first = shown.out
     assert "nan" in first
-    run(["supervised", "--learning-rate", "1e10"], tmp_path / "run")  # finished
+    replace(colors.EXPERIMENT, data=None).main([*command, *TINY, "--out", str(tmp_path / "run")])
     assert capsys.readouterr().out == first
 
 
