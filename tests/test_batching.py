@@ -3,6 +3,7 @@
 import functools
 from unittest import mock
 
+import chex
 import jax
 import jax.numpy as jnp
 import jraph
@@ -22,7 +23,7 @@ fast = settings(max_examples=20, deadline=None, derandomize=True)
 
 def assert_same_graphs(actual, expected):
     assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    jax.tree.map(np.testing.assert_array_equal, actual, expected)
+    chex.assert_trees_all_equal(actual, expected)
 
 
 @functools.cache

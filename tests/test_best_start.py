@@ -1,5 +1,6 @@
 """The best of several initial attentions: the first is the network's own, and the one of least loss is trained."""
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_the_first_of_each_network_is_its_own():
     np.testing.assert_array_equal(p[::3], own.params["pool_1"]["scorer"]["projection"]["kernel"])
     assert len(np.unique(np.asarray(p)[:, 1])) == 6
     same = with_attention(own, jax.tree.map(lambda x: x[::3], starts))
-    jax.tree.map(np.testing.assert_array_equal, same.params, own.params)
+    chex.assert_trees_all_equal(same.params, own.params)
 
 
 def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
@@ -41,7 +42,7 @@ def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
     config = SETTINGS.training("regression")
     training = prepare_seeds(network, config, GRAPHS, [0, 1], 20, 8)
     *_, last = training.run(with_attention(training.state, chosen), 0)
-    jax.tree.map(np.testing.assert_array_equal, weights, jax.device_get(last.state.params))
+    chex.assert_trees_all_equal(weights, jax.device_get(last.state.params))
     # the choice goes by what training is for: the loss of the first epochs of the chosen ones is the least
     *_, own = train_seeds(network, config, GRAPHS, [0, 1], 2, 8)
     np.testing.assert_allclose(loss[:, 0], own.loss, rtol=1e-5)

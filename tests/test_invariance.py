@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -168,5 +169,5 @@ def test_nothing_that_stands_in_padding_changes_anything(value, name, storage):
     (loss, output), gradient = run(graph)
     (spoilt_loss, spoilt_output), spoilt_gradient = run(spoilt)
     assert np.isfinite(spoilt_loss)
-    jax.tree.map(np.testing.assert_array_equal, spoilt_output, output)
-    jax.tree.map(np.testing.assert_array_equal, (spoilt_loss, spoilt_gradient), (loss, gradient))
+    chex.assert_trees_all_equal(spoilt_output, output)
+    chex.assert_trees_all_equal((spoilt_loss, spoilt_gradient), (loss, gradient))

@@ -1,5 +1,6 @@
 """Chebyshev terms, degrees, blocks and pooling rules against formulas written out on small graphs."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -244,4 +245,4 @@ def test_dropping_everything_then_more_changes_nothing():
 @each_storage
 def test_arrays_of_the_host_make_the_same_topology(storage):
     on_host = jax.tree.map(np.asarray, pad([USUAL]))
-    jax.tree.map(np.testing.assert_array_equal, STORAGES[storage](on_host), STORAGES[storage](pad([USUAL])))
+    chex.assert_trees_all_equal(STORAGES[storage](on_host), STORAGES[storage](pad([USUAL])))

@@ -1,5 +1,6 @@
 """A network in one file: it comes back as it was, and a file that is none says so."""
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def test_a_network_comes_back_as_it_was(name, tmp_path):
     save_network(tmp_path / "weights.npz", network, params)
     again, weights = load_network(tmp_path / "weights.npz")
     assert again == network
-    jax.tree.map(np.testing.assert_array_equal, weights, params)
+    chex.assert_trees_all_equal(weights, params)
     graph = pad([USUAL])
     for a, b in zip(
         jax.tree.leaves(again.apply({"params": jax.tree.map(jax.numpy.asarray, weights)}, graph)),
