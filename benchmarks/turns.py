@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import jax
@@ -54,7 +55,8 @@ class Turns:
         """Trains an epoch; the first compiles. Exits where the process has ended, which has then said why."""
         process = self._process
         assert process.stdin is not None and process.stdout is not None
-        print(file=process.stdin, flush=True)
+        with suppress(BrokenPipeError):
+            print(file=process.stdin, flush=True)
         if not (line := process.stdout.readline()):
             raise SystemExit(process.wait() or 1)
         return Epoch(*json.loads(line))
@@ -66,8 +68,8 @@ class Turns:
 
 def jattn_epochs(workload: Workload, epochs: int) -> Iterator[tuple[float, float]]:
     """Trains with jattn: each epoch's loss and share of nodes kept. The first compiles, and trains two."""
-    configure_jax()
     jax.config.update("jax_platforms", "cpu")
+    configure_jax()
     # `train_seeds` has the device train the next epoch while its caller looks at the last one; without this it would do
     # so in PyG's turn.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
