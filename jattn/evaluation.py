@@ -1,6 +1,6 @@
 """Scores of many seeds on the subsets of a test set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -82,20 +82,29 @@ def score(
         }
         if task == "classification":
             scores[name] |= _by_class(output, label, ids)
-        if name == "all":
-            continue
-        labels, sizes = label[chosen], n_node[chosen]
-        distinct = np.unique(labels)
-        distinct = distinct if len(distinct) <= MOST_LABELS else distinct[:0]
-        scores[name]["by_label"] = [
-            {"label": k.item(), **right(chosen[part])}
-            for k, part in zip(distinct, _parts(labels, distinct), strict=True)
-        ]
-        scores[name]["by_nodes"] = [
-            {"nodes": [int(sizes[part].min()), int(sizes[part].max())], **right(chosen[part])}
-            for part in _parts(sizes, _size_starts(sizes))
-        ]
+        if name != "all":
+            scores[name] |= _by_label_and_size(label, n_node, chosen, right)
     return scores
+
+
+def _by_label_and_size(
+    label: Num[np.ndarray, "graphs"],
+    n_node: Int[np.ndarray, "graphs"],
+    chosen: Int[np.ndarray, "chosen"],
+    right: Callable[[Int[np.ndarray, "_"]], dict[str, Any]],
+) -> dict[str, Any]:
+    """What `right` says of the chosen graphs of each label, where those are not too many, and of each range of sizes."""
+    labels, sizes = label[chosen], n_node[chosen]
+    distinct = np.unique(labels)
+    distinct = distinct if len(distinct) <= MOST_LABELS else distinct[:0]
+    by_label = zip(distinct, _parts(labels, distinct), strict=True)
+    by_size = _parts(sizes, _size_starts(sizes))
+    return {
+        "by_label": [{"label": k.item(), **right(chosen[part])} for k, part in by_label],
+        "by_nodes": [
+            {"nodes": [int(sizes[part].min()), int(sizes[part].max())], **right(chosen[part])} for part in by_size
+        ],
+    }
 
 
 def _attention_aucs(
