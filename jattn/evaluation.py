@@ -93,7 +93,7 @@ def _by_label_and_size(
     chosen: Int[np.ndarray, "chosen"],
     right: Callable[[Int[np.ndarray, "_"]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """What `right` says of the chosen graphs of each label, where those are not too many, and of each range of sizes."""
+    """What `right` says of the chosen graphs of each label, where labels are not too many, and of ranges of sizes."""
     labels, sizes = label[chosen], n_node[chosen]
     distinct = np.unique(labels)
     distinct = distinct if len(distinct) <= MOST_LABELS else distinct[:0]
