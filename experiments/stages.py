@@ -105,7 +105,7 @@ class Stages:
           validation: where the weights are to be those of the checkpoint that does best on some graphs: those graphs.
           start_from: changes the state before the first epoch, where initial weights are to be others.
         """
-        batch_size, start = self.settings.batch_size, time.perf_counter()
+        batch_size, began = self.settings.batch_size, time.perf_counter()
         training = prepare_seeds(network, config, self.graphs, self.seeds, epochs, batch_size, attention, self.members)
         what: tuple[Any, ...] = repr((network, config, epochs, batch_size, self.seeds)), attention, self.members
         if start_from is not None:
@@ -117,7 +117,7 @@ class Stages:
             saved = checkpoints.last(training.state)
             if saved.epoch < epochs:  # or else there may be lines of later stages
                 self.run.lines.cut(stage, saved.epoch)
-            state, start = saved.state, start - saved.seconds
+            state, began = saved.state, began - saved.seconds  # as if all that was saved had just been trained
             with (
                 Progress(stage, epochs, saved.epoch, self.settings.quiet) as progress,
                 EventFile(events / stage if self.settings.tensorboard else None, saved.epoch) as event_file,
@@ -126,7 +126,7 @@ class Stages:
                 for epoch in training.run(state, saved.epoch):
                     state = epoch.state
                     line = self._line(stage, epoch, epochs)
-                    seconds = time.perf_counter() - start
+                    seconds = time.perf_counter() - began
                     line |= {"seconds": round(seconds, 3), **resources(self._trained() / (seconds - before))}
                     before = seconds
                     ends = any_process(asked())
@@ -141,7 +141,7 @@ class Stages:
                         checkpoints.save(epoch.number, state, seconds, score)
                     if ends:
                         break
-            self.seconds[stage] = time.perf_counter() - start
+            self.seconds[stage] = time.perf_counter() - began
             ended = any_process(asked())
             if validation is not None and not ended:
                 state = checkpoints.best(state).state
