@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from experiments.initialization_figures import PALETTE, ZOOM, finish_panel
+from experiments.protocol import read_results
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Job
-from jattn.runs import RESULTS, RunError, read_json
+from jattn.runs import RunError
 
 SHADES = {**PALETTE, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
@@ -39,7 +40,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
         if state(out / job.name) != "done":
             continue
         try:
-            subsets = read_json(out / job.name / RESULTS, ["subsets", "seconds"])["subsets"]
+            subsets = read_results(out / job.name)["subsets"]
         except RunError:
             continue
         auc, model_seeds = subsets["all"]["attention_auc"], job.settings.seeds

@@ -256,6 +256,7 @@ def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
             label = ", ".join([runs.task, *row.values.values(), runs.labels[row.preset]])
             left = "" if each is None or done == asked else f", about {_span((asked - done) * each)} of one job"
             lines.append(f"{label}: {done} of {asked} networks{left}")
+            lines += [f"  {paper.out / runs.task / name}: {why}" for name, why in row.failures.items()]
             known += (asked - done) * (each or 0)
             unknown |= {runs.task} if each is None and done < asked else set()
     lines.append(f"{STUDY}: {state(paper.out / STUDY)}")

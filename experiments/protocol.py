@@ -25,7 +25,7 @@ from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.model import Network
 from jattn.parallel import any_process, is_first
-from jattn.runs import RESULTS, Lines, Run, RunError, open_run, read_json, read_lines
+from jattn.runs import RESULTS, Lines, Run, RunError, is_finished, open_run, read_json, read_lines
 from jattn.seeds import predict_seeds
 from jattn.training import Params, Predictions
 from jattn.weights import save_network
@@ -112,14 +112,31 @@ def run(
     Raises:
       RunError: the folder is another run's, or can't be written.
     """
-    finished = settings.out is not None and (settings.out / RESULTS).exists()
-    data = None if finished else read()  # first, so that data that can't be read leave no folder
+    finished = settings.out is not None and is_finished(settings.out, settings, _may_differ(settings))
+    data = None if finished else read()  # first, so that data that can't be read change nothing in the folder
     with opened(settings, name) as run:
         results = {} if run.finished else _run(settings, run, data or read(), task, choose)
         if not is_first():
             return None
-        results = results or read_json(run.folder / RESULTS, ["subsets", "seconds"])
-        return {**results, "folder": str(run.folder)}
+        return {**(results or read_results(run.folder)), "folder": str(run.folder)}
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    """The results of a finished run.
+
+    Raises:
+      RunError: they are damaged.
+    """
+    file = folder / RESULTS
+    results = read_json(file, ["subsets", "seconds"])
+    try:
+        sum(results["seconds"].values())
+        for subset in [results["subsets"]["all"], *results["subsets"].values()]:
+            for spread in [subset["accuracy"], *subset["attention_auc"]]:
+                f"{spread['mean']:.1f} ± {spread['std']:.1f} of {len(spread['values'])}"
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(f"{file}: not all scores are there; remove it, and the same command makes it again") from error
+    return results
 
 
 @contextmanager
@@ -129,9 +146,8 @@ def opened(settings: Running, name: str) -> Iterator[Run]:
         run, failure = Run(Path(), Lines(None), finished=False), None
         if is_first():
             try:
-                # The best checkpoint is chosen among those that are saved.
-                free = [of for of in MAY_DIFFER if of != "checkpoint_every" or not getattr(settings, "best", False)]
-                run = held.enter_context(open_run(settings.out or _new_folder(name), settings, free))
+                folder = settings.out or _new_folder(name)
+                run = held.enter_context(open_run(folder, settings, _may_differ(settings)))
             except RunError as error:
                 failure = error
         if any_process(failure is not None):
@@ -142,6 +158,12 @@ def opened(settings: Running, name: str) -> Iterator[Run]:
             if is_first():
                 print(f"stopped; with --out {run.folder} the same command goes on", file=sys.stderr)
             raise
+
+
+def _may_differ(settings: Running) -> Sequence[str]:
+    """Settings in which a command may differ from the one whose run it goes on with."""
+    # The best checkpoint is chosen among those that are saved.
+    return [of for of in MAY_DIFFER if of != "checkpoint_every" or not getattr(settings, "best", False)]
 
 
 def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:

@@ -177,7 +177,8 @@ def _details(section: Section) -> Iterator[str]:
     """Pictures and settings of every row, folded."""
     for row, folder in zip(section.rows, section.folders, strict=True):
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
-        settings = html.escape((folder / "config.json").read_text())
+        config = folder / "config.json"
+        settings = html.escape(config.read_text() if config.exists() else f"{config} is missing")
         name = html.escape(section.label(row))
         yield f"<details><summary>{name}</summary>{images}<pre>{settings}</pre></details>"
 

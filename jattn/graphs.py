@@ -161,6 +161,7 @@ def select(graphs: GraphsTuple, ids: Int[np.ndarray, "chosen"]) -> GraphsTuple:
 
 def check(graphs: GraphsTuple) -> None:
     """Raises `ValueError` naming the first thing wrong with a numpy `GraphsTuple`; see the head of this module."""
+    _expect_names(graphs)
     n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
     senders, receivers = np.asarray(graphs.senders), np.asarray(graphs.receivers)
     by_rule = isinstance(graphs.edges, Proximity)
@@ -189,24 +190,28 @@ def check(graphs: GraphsTuple) -> None:
         if (array < 0).any():
             first = int(np.argmax(array < 0))
             raise ValueError(f"{name}[{first}] is {array[first]}: expected at least 0")
-    start = np.cumsum(n_node) - n_node
-    graph_of_edge = np.repeat(np.arange(len(n_node)), n_edge)
-    for ends in (senders, receivers):
-        local = ends - start[graph_of_edge]
-        wrong = (local < 0) | (local >= n_node[graph_of_edge])
-        if wrong.any():
-            edge = int(np.argmax(wrong))
-            size = int(n_node[graph_of_edge[edge]])
-            allowed = f"the graph has {size} nodes (0-{size - 1})" if size else "the graph has no nodes"
-            raise ValueError(f"node {local[edge]} of edge {edge} is out of range: {allowed}")
+    _expect_within(senders, receivers, n_node, n_edge)
     _expect_symmetric(senders, receivers, weights)
 
 
 def expect_fields(graphs: GraphsTuple) -> None:
-    """Raises `ValueError` where a numpy `GraphsTuple` lacks a field, or an edge its reverse: one pass over the edges.
+    """Raises `ValueError` where a numpy `GraphsTuple` lacks a field, or an edge its reverse: some passes over edges.
 
     Products with A take it to be symmetric, and would else have wrong gradients without a word. `check` finds more.
     """
+    _expect_names(graphs)
+    if isinstance(graphs.edges, Proximity):
+        return
+    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
+    senders, receivers, weights = (np.asarray(x) for x in (graphs.senders, graphs.receivers, graphs.edges))
+    for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
+        _expect_shape(name, array, int(n_edge.sum()), "directed edge")
+    _expect_within(senders, receivers, n_node, n_edge)
+    if not _cancels(senders, receivers, weights, int(n_node.sum())):
+        _expect_symmetric(senders, receivers, weights)
+
+
+def _expect_names(graphs: GraphsTuple) -> None:
     for where, has, needed in (
         ("nodes", graphs.nodes, ("features", "attention")),
         ("globals", graphs.globals, ("label",)),
@@ -215,11 +220,21 @@ def expect_fields(graphs: GraphsTuple) -> None:
             if not isinstance(has, Mapping) or name not in has:
                 there = sorted(has) if isinstance(has, Mapping) else type(has).__name__
                 raise ValueError(f"graphs: {where} need {name!r}, they have {there}; see the head of jattn.graphs")
-    if isinstance(graphs.edges, Proximity):
-        return
-    senders, receivers, weights = (np.asarray(x) for x in (graphs.senders, graphs.receivers, graphs.edges))
-    if not _cancels(senders, receivers, weights, int(np.sum(graphs.n_node))):
-        _expect_symmetric(senders, receivers, weights)
+
+
+def _expect_within(senders: np.ndarray, receivers: np.ndarray, n_node: np.ndarray, n_edge: np.ndarray) -> None:
+    """Raises where an edge ends outside of its graph."""
+    start = np.repeat(np.cumsum(n_node, dtype=np.int32) - n_node, n_edge)
+    size = np.repeat(n_node, n_edge)
+    for ends in (senders, receivers):
+        if not np.issubdtype(ends.dtype, np.integer):
+            raise ValueError(f"senders and receivers: expected integers, got {ends.dtype}")
+        local = ends - start
+        wrong = (local < 0) | (local >= size)
+        if wrong.any():
+            edge = int(np.argmax(wrong))
+            nodes = f"{size[edge]} nodes (0-{size[edge] - 1})" if size[edge] else "no nodes"
+            raise ValueError(f"node {local[edge]} of edge {edge} is out of range: the graph has {nodes}")
 
 
 def _cancels(senders: np.ndarray, receivers: np.ndarray, weights: np.ndarray, nodes: int) -> bool:

@@ -105,6 +105,17 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
         yield Run(folder, lines, results.exists())
 
 
+def is_finished(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
+    """Whether `open_run` would find all of a run there; False too where it would refuse the folder."""
+    config_file = folder / "config.json"
+    if not config_file.exists() or not (folder / RESULTS).exists():
+        return False
+    try:
+        return not _expect_same(config_file, plain(config), may_differ)
+    except RunError:
+        return False
+
+
 def _expect_same(config_file: Path, settings: dict[str, Any], may_differ: Collection[str]) -> bool:
     """Raises a `RunError` unless the configuration there is of the same run; whether its study had another length."""
     try:

@@ -229,8 +229,10 @@ def seeds_of(params: Params) -> int:
     """How many networks' weights these are, by those of the output map.
 
     Raises:
-      ValueError: they have no leading axis of seeds.
+      ValueError: they have no leading axis of seeds, or are not a network's.
     """
+    if "output" not in params:
+        raise ValueError(f"params: expected a Network's, what `init` gives under 'params'; these are {sorted(params)}")
     bias = params["output"]["bias"]
     if np.ndim(bias) != 2:
         raise ValueError(

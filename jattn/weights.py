@@ -72,7 +72,7 @@ def network_from(described: Mapping[str, Any]) -> Network:
 def _describe_pooling(pooling: AttentionPooling | DiffPool) -> dict[str, Any]:
     if isinstance(pooling, DiffPool):
         return asdict(pooling)
-    kind = next((name for name, rule in RULES.items() if isinstance(pooling.rule, rule)), None)
+    kind = next((name for name, rule in RULES.items() if type(pooling.rule) is rule), None)
     if kind is None:
         raise ValueError(f"network: only poolings by Threshold or TopK can be saved, not by {pooling.rule!r}")
     return {"rule": {kind: asdict(cast(Any, pooling.rule))}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}

@@ -162,6 +162,13 @@ def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again_withou
     assert capsys.readouterr().out == first
 
 
+def test_results_stay_where_data_can_not_be_read(tmp_path):
+    (tmp_path / "results.json").write_text("{}")  # without a configuration: not those of this run
+    with pytest.raises(SystemExit):
+        colors.EXPERIMENT.main(["--data-dir", str(tmp_path / "nowhere"), "--out", str(tmp_path)])
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
 def test_two_runs_that_start_together_have_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folders = {protocol._new_folder("colors") for _ in range(3)}

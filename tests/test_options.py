@@ -52,9 +52,13 @@ def test_what_is_not_known_is_refused(make, message):
         ({"attention": np.zeros((1, 5), np.float32)}, r"attention: expected shape \(1, 9\), got \(1, 5\)"),
         ({"config": jattn.TrainConfig("classification")}, "label: 2 to 4, but the network has classes 0 to 0"),
         ({"network": jattn.Network(outputs=2)}, "network: it has 2 outputs, but regression is of 1 number a graph"),
-        ({"graphs": GRAPHS._replace(receivers=np.roll(GRAPHS.receivers, 1))}, r"edge 0 \(0 -> 5\) has no reverse"),
+        ({"graphs": GRAPHS._replace(receivers=np.array([1, 0, 3, 2, 6, 7]))}, r"edge 4 \(5 -> 6\) has no reverse"),
         ({"graphs": GRAPHS._replace(edges=np.arange(6.0))}, r"edge 0 \(0 -> 1\) has weight 0.0, its reverse 1.0"),
         ({"graphs": GRAPHS._replace(nodes=GRAPHS.nodes["features"])}, "nodes need 'features', they have ndarray"),
+        ({"graphs": GRAPHS._replace(edges=None)}, r"weights: expected one number per directed edge \(6\), got shape"),
+        ({"graphs": GRAPHS._replace(senders=GRAPHS.senders + 5)}, "node 5 of edge 0 is out of range: the graph has"),
+        ({"graphs": GRAPHS._replace(senders=GRAPHS.senders - 9)}, "node -9 of edge 0 is out of range"),
+        ({"graphs": GRAPHS._replace(senders=GRAPHS.senders * 1.0)}, "senders and receivers: expected integers"),
         ({"graphs": GRAPHS._replace(globals={})}, r"globals need 'label', they have \[\]"),
     ],
 )
@@ -70,6 +74,8 @@ def test_predicting_needs_an_axis_of_seeds():
     for predict in (jattn.predict_seeds, lambda *of: jattn.leave_one_out_seeds(*of, "regression")):
         with pytest.raises(ValueError, match="params: expected a leading axis of seeds"):
             predict(network, params, GRAPHS)
+        with pytest.raises(ValueError, match=r"what `init` gives under 'params'; these are \['params'\]"):
+            predict(network, {"params": params}, GRAPHS)
     said = jattn.predict_seeds(network, jax.tree.map(lambda x: x[None], params), GRAPHS)
     alone = network.apply({"params": params}, graph).prediction[:3]
     np.testing.assert_allclose(said.prediction[0], alone, rtol=1e-5, atol=1e-6)

@@ -74,11 +74,22 @@ def test_without_running_anything_what_is_finished_is_written(two_of_three, monk
 def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_path, capsys):
     paper.main(["table1", *ASKED, "--no-run", "--out", str(tmp_path / "new")])
     assert (tmp_path / "new/report.html").exists()
-    (two_of_three / "colors/global_seeds=0-9/results.json").write_text('{"subsets": {}}')
-    with pytest.raises(SystemExit) as stop:
-        paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
-    assert stop.value.code in (1, 2)
-    assert "results.json: it has no 'seconds'; remove it" in capsys.readouterr().err
+    file = two_of_three / "colors/global_seeds=0-9/results.json"
+    for damaged, what in (
+        ('{"subsets": {}}', "it has no 'seconds'"),
+        ('{"subsets": {}, "seconds": {}}', "not all scores are there"),
+        ('{"subsets": {"all": {"accuracy": {}}}, "seconds": {}}', "not all scores are there"),
+        ('{"subsets": [], "seconds": {}}', "not all scores are there"),
+    ):
+        file.write_text(damaged)
+        (two_of_three / "report.html").unlink(missing_ok=True)
+        with pytest.raises(SystemExit) as stop:
+            paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+        assert stop.value.code == 1
+        assert f"{file}: {what}; remove it, and the same command makes it again" in capsys.readouterr().err
+        assert (two_of_three / "report.html").exists()
+        paper.main(["status", *ASKED, "--out", str(two_of_three)])
+        assert f"{file}: {what}; remove it" in capsys.readouterr().out
 
 
 def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, capsys):

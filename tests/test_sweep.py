@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from experiments import sweep
 from experiments.sweeps import pool
-from experiments.sweeps.attempts import state
+from experiments.sweeps.attempts import reason, state
 
 ROOT = Path(__file__).parents[1]
 
@@ -247,3 +247,7 @@ def test_runs_themselves_are_swept(tmp_path, capsys):
     assert "attention: epoch 2 of 2" in (folder / "log.txt").read_text()
     shown = capsys.readouterr()
     assert "2 of 2" in shown.out and "1 done" in shown.out
+
+
+def test_a_failed_job_without_a_log_has_a_reason(tmp_path):
+    assert reason(tmp_path, 1) == "status 1: its log is missing"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import NETWORKS, USUAL, pad, params_of
 
-from jattn import AttentionPooling, Network
+from jattn import AttentionPooling, Network, Threshold
 from jattn.weights import describe, load_network, network_from, save_network
 
 
@@ -31,9 +31,14 @@ def test_a_description_holds_every_setting():
     assert network_from(describe(network)) == network
 
 
-def test_a_rule_of_ones_own_can_not_be_saved(tmp_path):
-    pooling = AttentionPooling(lambda alpha, topology: topology.kept)
-    network = Network(poolings=(pooling,))
+class Least(Threshold):
+    def __call__(self, alpha, topology):
+        return topology.kept & (alpha < self.tau)
+
+
+@pytest.mark.parametrize("rule", [lambda alpha, topology: topology.kept, Least(0.1)])
+def test_a_rule_of_ones_own_can_not_be_saved(rule, tmp_path):
+    network = Network(poolings=(AttentionPooling(rule),))
     with pytest.raises(ValueError, match="only poolings by Threshold or TopK can be saved"):
         save_network(tmp_path / "weights.npz", network, {})
 

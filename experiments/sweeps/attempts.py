@@ -104,10 +104,11 @@ def reason(folder: Path, status: int | None) -> str:
     """Why a job failed: the exit status of its last attempt, and the last line of its log."""
     if status is None:
         return "ended without a status"
-    with (folder / "log.txt").open("rb") as log:
+    last = "its log is missing"
+    with suppress(FileNotFoundError), (folder / "log.txt").open("rb") as log:
         log.seek(max(log.seek(0, os.SEEK_END) - TAIL, 0))
         lines = log.read().decode(errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f"{f'status {status}' if status >= 0 else f'killed by {signal.Signals(-status).name}'}: {last}"
 
 

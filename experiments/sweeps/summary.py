@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.protocol import title
+from experiments.protocol import read_results, title
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job
 from jattn.evaluation import spread
 from jattn.files import write_atomically
-from jattn.runs import RESULTS, RunError, read_json
+from jattn.runs import RunError
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -71,7 +71,7 @@ def _row(jobs: Sequence[Job], out: Path) -> Row:
     results, failures = [], {}
     for name in [name for name, of in states.items() if of == "done"]:
         try:
-            results.append(read_json(out / name / RESULTS, ["subsets", "seconds"]))
+            results.append(read_results(out / name))
         except RunError as error:
             states[name], failures[name] = "failed", str(error)
     first, asked = jobs[0], sum(job.networks for job in jobs)
