@@ -62,3 +62,12 @@ def test_the_picture_has_a_row_of_panels_a_task_with_marks_where_there_is_an_auc
     assert marks == [[(99.0, 80.0), (60.0, 20.0)], [(99.0, 80.0)]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["unsupervised", "weakly supervised"]
     assert networks_figure({"COLORS": rows[2:]}) is None
+
+
+def test_networks_of_several_draws_of_graphs_have_the_seeds_that_they_were_trained_from(tmp_path):
+    grid = Grid("tu", ("weak",), 4, 2, 2, (), {"dataset": ("PROTEINS",)}, ("--data-seeds", "3"))
+    (job,) = jobs_of(grid)
+    finish(job, tmp_path, [70.0, 71.0, 72.0, 73.0, 74.0, 75.0])
+    rows = read_networks([job], tmp_path)
+    assert [row["seed"] for row in rows] == [4, 5, 4, 5, 4, 5]
+    assert [row["all"] for row in rows] == [70.0, 71.0, 72.0, 73.0, 74.0, 75.0]
