@@ -1,7 +1,7 @@
 """The paper's tables and figures: runs what is missing, then reads the runs' folders and writes it all down.
 
-    python -m experiments.paper table1 --data-dir DIR          COLORS, TRIANGLES, MNIST-75sp: tens of hours on 2 cores
-    python -m experiments.paper table1 --tasks colors          COLORS alone: about an hour
+    python -m experiments.paper table1 --data-dir DIR          COLORS, TRIANGLES, MNIST-75sp: about six hours on 2 cores
+    python -m experiments.paper table1 --tasks colors          COLORS alone: about two hours
     python -m experiments.paper table3 --tasks colors triangles --seeds colors=20 triangles=1
     python -m experiments.paper table2                         COLLAB, PROTEINS, D&D: 3 draws of graphs x 5 seeds
     python -m experiments.paper figures                        the study of initial attention, accuracy against AUC

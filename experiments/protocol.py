@@ -129,7 +129,7 @@ def read_results(folder: Path) -> dict[str, Any]:
     """
     file = folder / RESULTS
     results = read_json(file, ["subsets", "seconds"])
-    try:
+    try:  # to read all that tables read
         sum(results["seconds"].values())
         for subset in [results["subsets"]["all"], *results["subsets"].values()]:
             for spread in [subset["accuracy"], *subset["attention_auc"]]:
