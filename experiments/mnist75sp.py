@@ -25,6 +25,7 @@ from experiments.protocol import Data, title
 from experiments.settings import Settings
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
+from jattn.figures import save
 from jattn.superpixel_figures import Shown, View, superpixel_figure
 from jattn.training import Predictions
 
