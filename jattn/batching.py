@@ -113,7 +113,7 @@ def put(graphs: GraphsTuple) -> Split:
     """Puts a host-side split on the device.
 
     Raises:
-      ValueError: there are no graphs, a field is missing, or an edge lacks its reverse.
+      ValueError: there are no graphs, a field is missing, or an edge leaves its graph or lacks its reverse.
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
