@@ -70,12 +70,12 @@ class Trained(NamedTuple):
     accuracies: list[list[float]]
 
 
-def optimum(dimension: int) -> Float[np.ndarray, "dimension"]:
+def optimum(dimension: int) -> Float[np.ndarray, " dimension"]:
     """The direction of p that finds green nodes alone, the column that is 0 in training left out."""
     return np.eye(dimension, dtype=np.float32)[GREEN]
 
 
-def cosine(p: Float[np.ndarray, "columns"]) -> float:
+def cosine(p: Float[np.ndarray, " columns"]) -> float:
     """How well p points at the optimum, the last column left out, which is 0 in training: no gradient ever moves it."""
     return cosine_similarity(p[:-1], optimum(len(p) - 1))
 

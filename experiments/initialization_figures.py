@@ -176,7 +176,7 @@ def _by(rows: Sequence[Row], key: str) -> Iterator[tuple[Any, list[Row]]]:
         yield value, [row for row in rows if row[key] == value]
 
 
-def _column(rows: Sequence[Row], key: str) -> Float[np.ndarray, "rows"]:
+def _column(rows: Sequence[Row], key: str) -> Float[np.ndarray, " rows"]:
     return np.array([row[key] for row in rows], float)
 
 
@@ -186,7 +186,7 @@ def _panels(rows: int, columns: int, width: float = 3.0) -> tuple[Figure, Any]:
 
 
 def _draw_band(
-    axes: Axes, x: Sequence[float], values: Sequence[Float[np.ndarray, "_"]], color: str, marker: str = ""
+    axes: Axes, x: Sequence[float], values: Sequence[Float[np.ndarray, " _"]], color: str, marker: str = ""
 ) -> None:
     """Mean of the values at each x and a band of one standard deviation, within 0 to 100 %; NaN values are left out."""
     there = [of[np.isfinite(of)] for of in values]

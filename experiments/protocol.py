@@ -39,7 +39,7 @@ def draw_examples(
     subsets: Mapping[str, GraphsTuple],
     predictions: Predictions,
     path: Path,
-    among: Bool[np.ndarray, "graphs"] | None = None,
+    among: Bool[np.ndarray, " graphs"] | None = None,
     count: int = DRAWN,
 ) -> None:
     """Draws the first seed's attention on graphs of every subset, evenly spaced in order of size.
@@ -82,8 +82,8 @@ class Data(NamedTuple):
     splits: Mapping[str, GraphsTuple]
     outputs: int = 1
     draw: Draw = draw_examples
-    members: Sequence[Int[np.ndarray, "_"]] = ()
-    tested: Sequence[Int[np.ndarray, "_"]] = ()
+    members: Sequence[Int[np.ndarray, " _"]] = ()
+    tested: Sequence[Int[np.ndarray, " _"]] = ()
 
 
 # Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
@@ -226,7 +226,7 @@ def _tell_of_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
 
 
 def _counted(
-    tested: Sequence[Int[np.ndarray, "_"]], graphs: int, seeds: int
+    tested: Sequence[Int[np.ndarray, " _"]], graphs: int, seeds: int
 ) -> Bool[np.ndarray, "networks graphs"] | None:
     """The graphs that each network is tested on; all where there are no draws."""
     counted = np.zeros((len(tested), graphs), bool)

@@ -53,7 +53,7 @@ class Stages:
         graphs: GraphsTuple,
         task: Task,
         seeds: Sequence[int],
-        members: Sequence[Int[np.ndarray, "_"]] | None = None,
+        members: Sequence[Int[np.ndarray, " _"]] | None = None,
     ):
         """Prepares them.
 
@@ -149,7 +149,7 @@ class Stages:
             raise Terminated
         return fetch(state.params)
 
-    def last_loss(self, stage: str) -> Float[np.ndarray, "seeds"]:
+    def last_loss(self, stage: str) -> Float[np.ndarray, " seeds"]:
         """The loss of every network in the last epoch of a stage."""
         lines = read_lines(self.run.folder / "metrics.jsonl") if is_first() else []
         values = [line["loss"]["values"] for line in lines if line["stage"] == stage]

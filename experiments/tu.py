@@ -100,7 +100,7 @@ class Tu(Tunable):
 
 
 def _draw(
-    tested: Int[np.ndarray, "chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
+    tested: Int[np.ndarray, " chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
 ) -> None:
     """Draws the first network's attention on some of its test graphs: not too large, and with something kept."""
     n_node = subsets["test"].n_node

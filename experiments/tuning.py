@@ -90,8 +90,8 @@ class Folds(NamedTuple):
 
     graphs: GraphsTuple
     seeds: Sequence[int]
-    train: Sequence[Int[np.ndarray, "_"]]
-    validation: Sequence[Int[np.ndarray, "_"]]
+    train: Sequence[Int[np.ndarray, " _"]]
+    validation: Sequence[Int[np.ndarray, " _"]]
     labels: Float[np.ndarray, "networks nodes"] | None = None
 
 

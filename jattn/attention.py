@@ -61,7 +61,7 @@ class AttentionScorer(nn.Module):
     aggregation: Aggregation
 
     @nn.compact
-    def __call__(self, x: Float[Array, "nodes features"], topology: Topology) -> Float[Array, "nodes"]:
+    def __call__(self, x: Float[Array, "nodes features"], topology: Topology) -> Float[Array, " nodes"]:
         """Unbounded scores; only those of kept nodes mean anything."""
         match self.config.kind:
             case "linear":
@@ -91,7 +91,7 @@ class AttentionScorer(nn.Module):
                 return linear_init
 
 
-def normalize_target(target: Float[Array, "nodes"], topology: Topology) -> Float[Array, "nodes"]:
+def normalize_target(target: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:
     """Target attention divided by (its sum over the graph's kept nodes + 1e-7), 0 for dropped nodes."""
     target = topology.zero_dropped(target)
     return target / topology.spread(topology.sum(target) + SUM_OFFSET)

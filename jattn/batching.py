@@ -57,12 +57,12 @@ class Split:
     """
 
     graphs: GraphsTuple
-    node_start: Int[Array, "graphs"]
-    edge_start: Int[Array, "graphs"]
-    received_start: Int[Array, "nodes"]
-    received: Int[Array, "nodes"]
+    node_start: Int[Array, " graphs"]
+    edge_start: Int[Array, " graphs"]
+    received_start: Int[Array, " nodes"]
+    received: Int[Array, " nodes"]
 
-    def with_attention(self, attention: Float[Array, "nodes"]) -> "Split":
+    def with_attention(self, attention: Float[Array, " nodes"]) -> "Split":
         """The same split with another target attention."""
         return dataclasses.replace(
             self, graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention})
@@ -81,8 +81,8 @@ class Batch(NamedTuple):
 
     graph: GraphsTuple
     topology: Topology
-    graph_ids: Int[Array, "graphs"]
-    node_ids: Int[Array, "nodes"]
+    graph_ids: Int[Array, " graphs"]
+    node_ids: Int[Array, " nodes"]
 
 
 def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
@@ -134,7 +134,7 @@ def put(graphs: GraphsTuple) -> Split:
     return Split(split, node_start, edge_start, received_start, jnp.asarray(received, jnp.int32))
 
 
-def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
+def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     """The padded batch of the graphs `ids`; for use inside jit.
 
     Args:
@@ -198,10 +198,10 @@ def gather(split: Split, ids: Int[Array, "entries"], bucket: Bucket) -> Batch:
 
 
 def tabulate(
-    entries: tuple[Int[Array, "entries"], Float[Array, "entries"]],
-    start: Int[Array, "rows"],
-    count: Int[Array, "rows"],
-    shift: Int[Array, "rows"],
+    entries: tuple[Int[Array, " entries"], Float[Array, " entries"]],
+    start: Int[Array, " rows"],
+    count: Int[Array, " rows"],
+    shift: Int[Array, " rows"],
     width: int,
     rest: int,
 ) -> Sparse:
@@ -240,7 +240,7 @@ def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
     return jnp.zeros((total, *values.shape[1:]), values.dtype).at[ids.reshape(-1)].set(values, mode="drop")
 
 
-def drop_nodes(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> GraphsTuple:
+def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
     """A padded `GraphsTuple` without some nodes: they and their edges move into the padding graph. Shapes stay.
 
     For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped.

@@ -46,7 +46,7 @@ def chebyshev_terms(
 def chebyshev_filter(
     x: Float[Array, "nodes in"],
     kernel: Float[Array, "in order out"],
-    bias: Float[Array, "out"],
+    bias: Float[Array, " out"],
     topology: Topology,
     aggregation: Aggregation = "mean",
     terms: Float[Array, "nodes terms"] | None = None,

@@ -56,8 +56,8 @@ class Places(NamedTuple):
       place_of: the row of the layout that each row goes to, [nodes].
     """
 
-    rows: Int[Array, "rows"]
-    place_of: Int[Array, "nodes"]
+    rows: Int[Array, " rows"]
+    place_of: Int[Array, " nodes"]
 
 
 def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Places]:
@@ -89,12 +89,12 @@ def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Places]:
     ), places
 
 
-def take(x: Shaped[Array, "nodes *features"], places: Places) -> Shaped[Array, "rows *features"]:
+def take(x: Shaped[Array, " nodes *features"], places: Places) -> Shaped[Array, " rows *features"]:
     """X in the rows of a layout, 0 where there is no node."""
     return lay_out(x, places.rows, places.place_of)
 
 
-def put_back(x: Shaped[Array, "rows *features"], places: Places) -> Shaped[Array, "nodes *features"]:
+def put_back(x: Shaped[Array, " rows *features"], places: Places) -> Shaped[Array, " nodes *features"]:
     """The inverse of `take`, 0 for nodes that were dropped."""
     return lay_out(x, places.place_of, places.rows)
 

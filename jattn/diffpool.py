@@ -38,7 +38,7 @@ class ClusterPool(nn.Module):
     @nn.compact
     def __call__(
         self, x: Float[Array, "nodes features"], topology: Topology
-    ) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, "graphs"]]:
+    ) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
         """The clusters' features, their topology, and each graph's auxiliary loss."""
         assignment = ChebyGINConv(self.config.clusters, self.order, self.aggregation, self.hidden, name="assignment")
         return cluster(x, assignment(x, topology), topology)
@@ -46,7 +46,7 @@ class ClusterPool(nn.Module):
 
 def cluster(
     x: Float[Array, "nodes features"], scores: Float[Array, "nodes clusters"], topology: Topology
-) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, "graphs"]]:
+) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
     r"""The clusters' features and topology, graph after graph, and each graph's auxiliary loss.
 
     .. math:: S = \mathrm{softmax}(\mathrm{scores}), \quad X' = S^T X, \quad A' = S^T A S

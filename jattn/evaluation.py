@@ -88,10 +88,10 @@ def score(
 
 
 def _by_label_and_size(
-    label: Num[np.ndarray, "graphs"],
-    n_node: Int[np.ndarray, "graphs"],
-    chosen: Int[np.ndarray, "chosen"],
-    right: Callable[[Int[np.ndarray, "_"]], dict[str, Any]],
+    label: Num[np.ndarray, " graphs"],
+    n_node: Int[np.ndarray, " graphs"],
+    chosen: Int[np.ndarray, " chosen"],
+    right: Callable[[Int[np.ndarray, " _"]], dict[str, Any]],
 ) -> dict[str, Any]:
     """What `right` says of the chosen graphs of each label, where labels are not too many, and of ranges of sizes."""
     labels, sizes = label[chosen], n_node[chosen]
@@ -129,7 +129,7 @@ def _attention_aucs(
 
 
 def _nodes_left(
-    kept: Bool[np.ndarray, "seeds nodes"], n_node: Int[np.ndarray, "graphs"]
+    kept: Bool[np.ndarray, "seeds nodes"], n_node: Int[np.ndarray, " graphs"]
 ) -> Int[np.ndarray, "seeds graphs"]:
     """How many nodes of each graph are kept."""
     before = np.pad(np.cumsum(kept, axis=1, dtype=np.int32), ((0, 0), (1, 0)))  # of the first 0, 1, 2, ... nodes
@@ -139,8 +139,8 @@ def _nodes_left(
 
 def _share(
     part: Num[np.ndarray, "seeds graphs"] | Bool[np.ndarray, "seeds graphs"],
-    whole: Num[np.ndarray, "graphs"],
-    ids: Sequence[Int[np.ndarray, "_"]],
+    whole: Num[np.ndarray, " graphs"],
+    ids: Sequence[Int[np.ndarray, " _"]],
 ) -> dict[str, Any]:
     """The spread of what part makes of the whole, summed over each seed's own graphs, in per cent."""
     sums = [(of_seed[i].sum(), whole[i].sum()) for of_seed, i in zip(part, ids, strict=True)]
@@ -149,8 +149,8 @@ def _share(
 
 def _by_class(
     output: Float[AnyArray, "seeds graphs classes"],
-    label: Num[np.ndarray, "graphs"],
-    ids: Sequence[Int[np.ndarray, "_"]],
+    label: Num[np.ndarray, " graphs"],
+    ids: Sequence[Int[np.ndarray, " _"]],
 ) -> dict[str, Any]:
     """What tells a good classifier from one that predicts the largest class, on each seed's own graphs."""
     predicted = [np.asarray(of_seed)[i].argmax(-1) for of_seed, i in zip(output, ids, strict=True)]
@@ -195,13 +195,13 @@ def _ranges(subsets: Mapping[str, GraphsTuple]) -> dict[str, tuple[slice, slice]
     return {**ranges, "all": (slice(0, graph), slice(0, node))}
 
 
-def _parts(values: Num[np.ndarray, "values"], starts: Num[np.ndarray, "parts"]) -> list[Int[np.ndarray, "part"]]:
+def _parts(values: Num[np.ndarray, " values"], starts: Num[np.ndarray, " parts"]) -> list[Int[np.ndarray, " part"]]:
     """Indices of the values from each start up to the next one; starts ascend."""
     of_value = np.searchsorted(starts, values, side="right") - 1
     return [np.flatnonzero(of_value == i) for i in range(len(starts))]
 
 
-def _size_starts(n_node: Int[np.ndarray, "graphs"]) -> Int[np.ndarray, "starts"]:
+def _size_starts(n_node: Int[np.ndarray, " graphs"]) -> Int[np.ndarray, " starts"]:
     """Least nodes of each range; sizes that many graphs share leave fewer ranges."""
     step = max(-(-len(n_node) // MOST_RANGES), 1)
     return np.unique(np.sort(n_node)[::step])

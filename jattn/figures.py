@@ -200,9 +200,9 @@ def study_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 def attention_figure(
     graphs: GraphsTuple,
-    prediction: Num[np.ndarray, "graphs"],
-    attention: Float[np.ndarray, "nodes"],
-    kept: Bool[np.ndarray, "nodes"],
+    prediction: Num[np.ndarray, " graphs"],
+    attention: Float[np.ndarray, " nodes"],
+    kept: Bool[np.ndarray, " nodes"],
     ids: Sequence[int],
     titles: Sequence[str] = (),
     position: Float[np.ndarray, "nodes 2"] | None = None,
@@ -274,10 +274,10 @@ def _draw_graph(
     axes: Axes,
     position: Float[np.ndarray, "nodes 2"],
     ends: Int[np.ndarray, "edges 2"],
-    weights: Float[np.ndarray, "edges"],
-    attention: Float[np.ndarray, "nodes"],
-    kept: Bool[np.ndarray, "nodes"],
-    target: Bool[np.ndarray, "nodes"],
+    weights: Float[np.ndarray, " edges"],
+    attention: Float[np.ndarray, " nodes"],
+    kept: Bool[np.ndarray, " nodes"],
+    target: Bool[np.ndarray, " nodes"],
 ) -> None:
     area = np.clip(2500 / max(len(attention), 1), 14, 70)
     relative = np.nan_to_num(attention) / max(np.nan_to_num(attention).max(initial=0), 1e-30)

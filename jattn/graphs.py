@@ -129,7 +129,7 @@ def from_networkx(
     )
 
 
-def select(graphs: GraphsTuple, ids: Int[np.ndarray, "chosen"]) -> GraphsTuple:
+def select(graphs: GraphsTuple, ids: Int[np.ndarray, " chosen"]) -> GraphsTuple:
     """Some of a numpy `GraphsTuple`'s graphs, in the order of `ids`, which count from 0 and may repeat.
 
     Raises:

@@ -98,7 +98,7 @@ class ChebyGINConv(nn.Module):
 
 def _weights(
     module: nn.Module, inputs: tuple[int, ...], features: int, kernel_init: nn.initializers.Initializer
-) -> tuple[Float[Array, "*in out"], Float[Array, "out"]]:
+) -> tuple[Float[Array, "*in out"], Float[Array, " out"]]:
     bound = math.prod(inputs) ** -0.5
     kernel = module.param("kernel", kernel_init, (*inputs, features))
     bias = module.param("bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (features,))

@@ -14,7 +14,7 @@ from jattn.losses import Task
 from jattn.options import expect_at_least, expect_one_of
 from jattn.topology import SUM_OFFSET
 
-Predict = Callable[[GraphsTuple, Bool[Array, "nodes"]], Float[Array, "graphs outputs"]]
+Predict = Callable[[GraphsTuple, Bool[Array, " nodes"]], Float[Array, "graphs outputs"]]
 NO_EFFECT = 1e-5  # sum of movements, relative to max(1, |y|), at or under which no removal from a graph matters
 
 
@@ -40,7 +40,7 @@ def leave_one_out(
     *,
     task: Task = "regression",
     chunk: int | None = None,
-    real: Bool[Array, "graphs"] | None = None,
+    real: Bool[Array, " graphs"] | None = None,
 ) -> LeaveOneOut:
     r"""Attention of every node by how far its removal moves its graph's prediction.
 
@@ -99,8 +99,8 @@ def leave_one_out(
 def movement(
     whole: Float[Array, "graphs outputs"],
     without: Float[Array, "nodes outputs"],
-    graph_of: Int[Array, "nodes"],
-    real: Bool[Array, "nodes"],
+    graph_of: Int[Array, " nodes"],
+    real: Bool[Array, " nodes"],
     task: Task,
 ) -> LeaveOneOut:
     """The attention that follows from predictions; the equation is that of `leave_one_out`.

@@ -117,7 +117,7 @@ def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple
     return i, np.asarray(said), without[:, : graphs.n_node[i]]
 
 
-def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, "chosen"]:
+def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, " chosen"]:
     """Graphs whose balls are worth looking at."""
     if any(network.poolings) or isinstance(graphs.edges, Proximity):
         return np.zeros(0, int)

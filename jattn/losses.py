@@ -16,8 +16,8 @@ LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
 
 def task_loss(
     prediction: Float[Array, "graphs outputs"],
-    label: Num[Array, "graphs"],
-    real: Bool[Array, "graphs"],
+    label: Num[Array, " graphs"],
+    real: Bool[Array, " graphs"],
     task: Task,
     count: Num[Array, ""] | None = None,
 ) -> Float[Array, ""]:
@@ -39,7 +39,7 @@ def task_loss(
 
 
 def attention_loss(
-    pooled: Pooled, target: Float[Array, "nodes"], topology: Topology, count: Num[Array, ""] | None = None
+    pooled: Pooled, target: Float[Array, " nodes"], topology: Topology, count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
     r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
 
@@ -64,7 +64,7 @@ def attention_loss(
 
 
 def auxiliary_loss(
-    per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"], count: Num[Array, ""] | None = None
+    per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
     """The auxiliary loss of one DiffPool (`jattn.diffpool.cluster` has the equation), mean over real graphs.
 
@@ -77,6 +77,6 @@ def auxiliary_loss(
 
 
 def _mean(
-    per_graph: Float[Array, "graphs"], real: Bool[Array, "graphs"], count: Num[Array, ""] | None
+    per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None
 ) -> Float[Array, ""]:
     return jnp.sum(per_graph, where=real) / jnp.maximum(real.sum() if count is None else count, 1)

@@ -7,7 +7,7 @@ from jattn.losses import Task
 from jattn.options import expect_one_of
 
 
-def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, "graphs"], task: Task) -> float:
+def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, " graphs"], task: Task) -> float:
     """Share of graphs predicted rightly, in per cent: the rounded output (half to even) or the largest logit.
 
     Outputs that are not finite are wrong. NaN where there are no graphs.
@@ -22,9 +22,9 @@ def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndar
 
 
 def attention_auc(
-    attention: Float[np.ndarray, "nodes"],
-    target: Float[np.ndarray, "nodes"],
-    present: Bool[np.ndarray, "nodes"] | None = None,
+    attention: Float[np.ndarray, " nodes"],
+    target: Float[np.ndarray, " nodes"],
+    present: Bool[np.ndarray, " nodes"] | None = None,
 ) -> float:
     """Area under the ROC curve of attention against target > 0, all nodes pooled together, in per cent.
 
@@ -47,7 +47,7 @@ def attention_auc(
     return 100 * float(auc(*roc_curve(positive, attention)[:2]))
 
 
-def cosine_similarity(a: Float[np.ndarray, "features"], b: Float[np.ndarray, "features"]) -> float:
+def cosine_similarity(a: Float[np.ndarray, " features"], b: Float[np.ndarray, " features"]) -> float:
     """Cosine of the angle between two vectors; 0 where one of them is 0."""
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norm if norm else 0.0

@@ -34,7 +34,7 @@ class Output(NamedTuple):
 
     prediction: Float[Array, "graphs outputs"]
     poolings: tuple[Pooled, ...]
-    auxiliary: tuple[Float[Array, "graphs"], ...] = ()
+    auxiliary: tuple[Float[Array, " graphs"], ...] = ()
 
 
 class Network(nn.Module):
@@ -185,7 +185,7 @@ class Network(nn.Module):
 
 
 def _drop_out(
-    z: Float[Array, "graphs features"], rate: float, key: PRNGKeyArray, ids: Int[Array, "graphs"]
+    z: Float[Array, "graphs features"], rate: float, key: PRNGKeyArray, ids: Int[Array, " graphs"]
 ) -> Float[Array, "graphs features"]:
     """Dropout of a graph's features by its id alone, so that neither batch mates nor devices that share them matter."""
     # One call of the generator for four features, 16 bits each: a key for every graph would take five times as long.

@@ -35,7 +35,7 @@ class Packed(NamedTuple):
 
 
 def shuffled_batches(
-    seed: int, epochs: int, n_node: Int[np.ndarray, "graphs"], batch: int
+    seed: int, epochs: int, n_node: Int[np.ndarray, " graphs"], batch: int
 ) -> Int[np.ndarray, "epochs steps batch"]:
     """Random batches for a whole run: every graph once an epoch, the last batch of an epoch filled up with -1.
 
@@ -126,7 +126,7 @@ def plan(
     nodes: int,
     parts: int = 1,
     sizes: tuple[int, ...] = (),
-    chosen: Int[np.ndarray, "chosen"] | None = None,
+    chosen: Int[np.ndarray, " chosen"] | None = None,
 ) -> Iterator[tuple[Int[np.ndarray, "parts steps entries"], Bucket]]:
     """Batches that cover a split, or some graphs of it, once; a bucket for each class of size.
 
@@ -183,7 +183,7 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
     return tuple(reversed(classes))
 
 
-def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, "chosen"]) -> tuple[int, Int[np.ndarray, "graphs"]]:
+def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[int, Int[np.ndarray, " graphs"]]:
     """How many edges of a node to lay side by side, and how many others each graph has then.
 
     Args:

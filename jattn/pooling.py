@@ -15,7 +15,7 @@ from jattn.topology import Topology
 
 Reads = Literal["current", "previous"]
 # (alpha, topology before pooling) -> which nodes stay. Hashable, since networks are.
-Rule = Callable[[Float[Array, "nodes"], Topology], Bool[Array, "nodes"]]
+Rule = Callable[[Float[Array, " nodes"], Topology], Bool[Array, " nodes"]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Threshold:
         if not self.tau <= 1:
             raise ValueError(f"tau: {self.tau} is not allowed, expected at most 1")
 
-    def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
+    def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Which nodes to keep."""
         return topology.kept & (alpha > self.tau)
 
@@ -46,7 +46,7 @@ class TopK:
         if not 0 <= self.ratio <= 1:
             raise ValueError(f"ratio: {self.ratio} is not within 0 to 1")
 
-    def __call__(self, alpha: Float[Array, "nodes"], topology: Topology) -> Bool[Array, "nodes"]:
+    def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Which nodes to keep."""
         size = topology.size
         keep = size - jnp.round(size * jnp.float32(1 - self.ratio))
@@ -85,9 +85,9 @@ class Pooled(NamedTuple):
       kept: nodes that it kept, [nodes].
     """
 
-    attention: Float[Array, "nodes"]
-    present: Bool[Array, "nodes"]
-    kept: Bool[Array, "nodes"]
+    attention: Float[Array, " nodes"]
+    present: Bool[Array, " nodes"]
+    kept: Bool[Array, " nodes"]
 
 
 class Pool(nn.Module):
@@ -113,7 +113,7 @@ class Pool(nn.Module):
         x: Float[Array, "nodes features"],
         topology: Topology,
         scored: Float[Array, "nodes scored_features"] | None = None,
-        target: Float[Array, "nodes"] | None = None,
+        target: Float[Array, " nodes"] | None = None,
     ) -> tuple[Float[Array, "nodes features"], Topology, Pooled]:
         """The pooled features, the reduced topology, and what was done.
 

@@ -38,7 +38,7 @@ symmetric_product.defvjp(_symmetric_product_forward, _symmetric_product_backward
 
 @jax.custom_vjp
 def masked_affine(
-    x: Float[Array, "rows inputs"], kept: Bool[Array, "rows"], weights: Float[Array, "inputs+1 out"]
+    x: Float[Array, "rows inputs"], kept: Bool[Array, " rows"], weights: Float[Array, "inputs+1 out"]
 ) -> Float[Array, "rows out"]:
     """The map x W + b in rows that are kept, 0 in others, where x has to be 0; b is the last row of `weights`.
 
@@ -81,9 +81,9 @@ class Sparse(NamedTuple):
 
     columns: Int[Array, "rows width"]
     values: Float[Array, "rows width"]
-    list_rows: Int[Array, "entries"]
-    list_columns: Int[Array, "entries"]
-    list_values: Float[Array, "entries"]
+    list_rows: Int[Array, " entries"]
+    list_columns: Int[Array, " entries"]
+    list_values: Float[Array, " entries"]
 
 
 @jax.custom_vjp
@@ -120,8 +120,8 @@ sparse_product.defvjp(_sparse_product_forward, _sparse_product_backward)
 
 @jax.custom_vjp
 def lay_out(
-    x: Shaped[Array, "rows *features"], rows: Int[Array, "places"], place_of: Int[Array, "rows"]
-) -> Shaped[Array, "places *features"]:
+    x: Shaped[Array, " rows *features"], rows: Int[Array, " places"], place_of: Int[Array, " rows"]
+) -> Shaped[Array, " places *features"]:
     """`x[rows]`, where no row has two places; 0 where there is none. Its VJP gathers, where a scatter would take long.
 
     Args:
@@ -146,7 +146,7 @@ lay_out.defvjp(_lay_out_forward, _lay_out_backward)
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def segment_max(
-    x: Float[Array, "rows features"], segment: Int[Array, "rows"], segments: int
+    x: Float[Array, "rows features"], segment: Int[Array, " rows"], segments: int
 ) -> Float[Array, "segments features"]:
     """The larger of 0 and the maximum over the rows of each segment; segments ascend.
 

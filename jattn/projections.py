@@ -19,7 +19,7 @@ Drawn = Literal["normal", "uniform"]
 GOOD = 0.5  # cosine above which an initial p counts as good
 
 
-def draw_projection(distribution: Drawn, sigma: float, features: int, seed: int) -> Float[np.ndarray, "features"]:
+def draw_projection(distribution: Drawn, sigma: float, features: int, seed: int) -> Float[np.ndarray, " features"]:
     """A projection from N(0, sigma), sigma being the standard deviation, or U(-sigma, sigma): a function of all four.
 
     Raises:
@@ -34,8 +34,8 @@ def draw_projection(distribution: Drawn, sigma: float, features: int, seed: int)
 
 
 def projection_at(
-    cosine: float, optimum: Float[np.ndarray, "features"], norm: float, seed: int
-) -> Float[np.ndarray, "features"]:
+    cosine: float, optimum: Float[np.ndarray, " features"], norm: float, seed: int
+) -> Float[np.ndarray, " features"]:
     """A vector of that norm whose angle to the optimum has that cosine; what is left to choose is random.
 
     Args:

@@ -38,7 +38,7 @@ class Epoch(NamedTuple):
 
     number: int
     state: State
-    loss: Float[Array, "seeds"]
+    loss: Float[Array, " seeds"]
     predictions: Predictions
 
 
@@ -62,7 +62,7 @@ def train_seeds(
     epochs: int,
     batch_size: int = 32,
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
-    members: Sequence[Int[np.ndarray, "_"]] | None = None,
+    members: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Iterator[Epoch]:
     """Trains one network a seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`."""
     training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, members)
@@ -77,7 +77,7 @@ def prepare_seeds(
     epochs: int,
     batch_size: int = 32,
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
-    members: Sequence[Int[np.ndarray, "_"]] | None = None,
+    members: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Training:
     """Makes ready to train one network a seed, all in one program.
 
@@ -141,7 +141,7 @@ def prepare_seeds(
     return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
 
 
-def _expect_classes(label: Int[np.ndarray, "graphs"], classes: int) -> None:
+def _expect_classes(label: Int[np.ndarray, " graphs"], classes: int) -> None:
     if not (label.min() >= 0 and label.max() < classes):
         raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {classes - 1}")
 
@@ -172,9 +172,9 @@ def run_one_by_one(network: Network, graphs: GraphsTuple, rows: int) -> bool:
 def _orders(
     seeds: Sequence[int],
     epochs: int,
-    n_node: Int[np.ndarray, "graphs"],
+    n_node: Int[np.ndarray, " graphs"],
     batch_size: int,
-    members: Sequence[Int[np.ndarray, "_"]] | None,
+    members: Sequence[Int[np.ndarray, " _"]] | None,
 ) -> Int[np.ndarray, "seeds epochs steps batch"]:
     """The batches of every seed, filled up with -1."""
     if members is None:
@@ -198,7 +198,9 @@ def _orders(
     return np.stack(orders)
 
 
-def _places(members: Sequence[Int[np.ndarray, "_"]] | None, seeds: int, graphs: int) -> Int[np.ndarray, "seeds graphs"]:
+def _places(
+    members: Sequence[Int[np.ndarray, " _"]] | None, seeds: int, graphs: int
+) -> Int[np.ndarray, "seeds graphs"]:
     """The place of every graph in the training set of each seed, which dropout goes by."""
     places = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
     for of_seed, own in zip(places, members or (), strict=False):

@@ -33,8 +33,8 @@ class View(NamedTuple):
     """
 
     channels: Float[np.ndarray, "nodes channels"]
-    attention: Float[np.ndarray, "nodes"]
-    kept: Bool[np.ndarray, "nodes"]
+    attention: Float[np.ndarray, " nodes"]
+    kept: Bool[np.ndarray, " nodes"]
     predicted: int
 
 
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
     """
 
     segments: Int[np.ndarray, "height width"]
-    target: Float[np.ndarray, "nodes"]
+    target: Float[np.ndarray, " nodes"]
     label: int
     views: Mapping[str, View]
     title: str = ""
@@ -154,7 +154,7 @@ def _draw_view(channels: Axes, attention: Axes, image: Shown, view: View) -> Non
         attention.spines[:].set(edgecolor=WRONG, linewidth=1.8)
 
 
-def _colors(attention: Float[np.ndarray, "nodes"]) -> Float[np.ndarray, "nodes 4"]:
+def _colors(attention: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, "nodes 4"]:
     attention = np.nan_to_num(attention)
     return ATTENTION(attention / max(attention.max(initial=0), 1e-30))
 

@@ -43,11 +43,11 @@ class Topology(abc.ABC):
       largest: no graph has more nodes, padding aside; a number that is known when a program is compiled.
     """
 
-    n_node: Int[Array, "graphs"]
-    graph_of: Int[Array, "nodes"]
-    real: Bool[Array, "graphs"]
-    kept: Bool[Array, "nodes"]
-    degrees: Float[Array, "nodes"]
+    n_node: Int[Array, " graphs"]
+    graph_of: Int[Array, " nodes"]
+    real: Bool[Array, " graphs"]
+    kept: Bool[Array, " nodes"]
+    degrees: Float[Array, " nodes"]
     largest: int = struct.field(pytree_node=False)
 
     @abc.abstractmethod
@@ -56,7 +56,7 @@ class Topology(abc.ABC):
 
     @abc.abstractmethod
     def scaled(
-        self, scale: Float[Array, "nodes"]
+        self, scale: Float[Array, " nodes"]
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
         """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
 
@@ -64,7 +64,7 @@ class Topology(abc.ABC):
     def squared(self) -> Self:
         """The same graphs with every edge weight squared."""
 
-    def sum(self, x: Float[Array, "nodes *features"]) -> Float[Array, "graphs *features"]:
+    def sum(self, x: Float[Array, " nodes *features"]) -> Float[Array, " graphs *features"]:
         """Sum over each graph's rows; dropped rows have to be 0, as `zero_dropped` leaves them."""
         return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
 
@@ -95,7 +95,7 @@ class Topology(abc.ABC):
         return jnp.einsum("gnc,gnf->gcf", s_of, x_of)
 
     @property
-    def size(self) -> Float[Array, "graphs"]:
+    def size(self) -> Float[Array, " graphs"]:
         """How many nodes each graph still has."""
         return self.sum(self.kept.astype(jnp.float32))
 
@@ -103,7 +103,7 @@ class Topology(abc.ABC):
         """The value of its graph for every row, [graphs, ...] to [nodes, ...]."""
         return per_graph[self.graph_of]
 
-    def softmax(self, scores: Float[Array, "nodes"]) -> Float[Array, "nodes"]:
+    def softmax(self, scores: Float[Array, " nodes"]) -> Float[Array, " nodes"]:
         r"""alpha_i = exp(s_i) / (sum_j exp(s_j) + 1e-7) over each graph's kept nodes; 0 for the others.
 
         Scores are clamped to +-60, where exp is finite, so no maximum is taken off first.
@@ -111,11 +111,11 @@ class Topology(abc.ABC):
         exponential = jnp.where(self.kept, jnp.exp(jnp.clip(scores, -60.0, 60.0)), 0.0)
         return exponential / self.spread(self.sum(exponential) + SUM_OFFSET)
 
-    def zero_dropped(self, x: Float[Array, "nodes *features"]) -> Float[Array, "nodes *features"]:
+    def zero_dropped(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
         """`x` with the rows of dropped nodes and padding set to 0, whatever stood there."""
         return jnp.where(over_features(self.kept, x), x, 0)
 
-    def keep(self, mask: Bool[Array, "nodes"]) -> Self:
+    def keep(self, mask: Bool[Array, " nodes"]) -> Self:
         """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
         kept = self.kept & mask
         neighbours = self.multiply(kept[:, None].astype(self.degrees.dtype))[:, 0]
@@ -177,7 +177,7 @@ class Blocks(Topology):
         return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
 
 
-def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None, adjacency: Sparse | None = None) -> Edges:
+def edges(graph: GraphsTuple, real: Bool[Array, " graphs"] | None = None, adjacency: Sparse | None = None) -> Edges:
     """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
 
     Args:
@@ -199,7 +199,7 @@ def edges(graph: GraphsTuple, real: Bool[Array, "graphs"] | None = None, adjacen
     return topology.keep(topology.kept)
 
 
-def blocks(graph: GraphsTuple, block: int, real: Bool[Array, "graphs"] | None = None) -> Blocks:
+def blocks(graph: GraphsTuple, block: int, real: Bool[Array, " graphs"] | None = None) -> Blocks:
     """The topology of a padded `GraphsTuple` as dense blocks of A.
 
     Args:
@@ -257,6 +257,6 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
     }
 
 
-def over_features(mask: Bool[Array, "rows"], x: Shaped[Array, "_ *features"]) -> Bool[Array, "rows ..."]:
+def over_features(mask: Bool[Array, " rows"], x: Shaped[Array, " _ *features"]) -> Bool[Array, "rows ..."]:
     """A mask of rows with as many axes as x, so that it masks rows of such features: [rows, 1, ...]."""
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))

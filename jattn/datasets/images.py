@@ -94,8 +94,8 @@ def statistics(mean: ArrayLike | None, std: ArrayLike | None, features: int) -> 
 
 def normalized(
     features: Float32[np.ndarray, "nodes features"],
-    mean: Float32[np.ndarray, "features"],
-    std: Float32[np.ndarray, "features"],
+    mean: Float32[np.ndarray, " features"],
+    std: Float32[np.ndarray, " features"],
 ) -> Float32[np.ndarray, "nodes features"]:
     """Features less their mean, divided by their standard deviation, in place of what was given."""
     features -= mean

@@ -27,7 +27,7 @@ def check_sizes(counts: dict[str, int], ranges: dict[str, tuple[int, int]]) -> N
             raise ValueError(f"{name}=({least}, {most}): expected (least, most) nodes of a graph, 1 <= least <= most")
 
 
-def random_pairs(rng: np.random.Generator, n_node: Int[np.ndarray, "graphs"]) -> Int32[np.ndarray, "graphs pairs"]:
+def random_pairs(rng: np.random.Generator, n_node: Int[np.ndarray, " graphs"]) -> Int32[np.ndarray, "graphs pairs"]:
     """The edges of a random graph with M = floor(N (1 + u)), but at most N (N - 1) / 2, for each N of `n_node`."""
     candidates = n_node * (n_node - 1) // 2
     extra = rng.integers(0, n_node)  # floor(N u)
@@ -35,7 +35,7 @@ def random_pairs(rng: np.random.Generator, n_node: Int[np.ndarray, "graphs"]) ->
 
 
 def random_subsets(
-    rng: np.random.Generator, population: Int[np.ndarray, "graphs"], size: Int[np.ndarray, "graphs"]
+    rng: np.random.Generator, population: Int[np.ndarray, " graphs"], size: Int[np.ndarray, " graphs"]
 ) -> Int32[np.ndarray, "graphs most"]:
     """A uniform subset of 0 to population - 1 in each row, descending, then -1: Floyd's algorithm, all rows at once."""
     chosen = np.full((size.max(initial=0), len(size)), -1, np.int32)
@@ -47,7 +47,7 @@ def random_subsets(
     return np.sort(chosen, axis=0)[::-1].T
 
 
-def ends(pair: Int32[np.ndarray, "edges"]) -> tuple[Int32[np.ndarray, "edges"], Int32[np.ndarray, "edges"]]:
+def ends(pair: Int32[np.ndarray, " edges"]) -> tuple[Int32[np.ndarray, " edges"], Int32[np.ndarray, " edges"]]:
     """Nodes i > j of pairs, counted from 0 in each graph."""
     i = ((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int32)
     return i, pair - i * (i - 1) // 2
@@ -55,9 +55,9 @@ def ends(pair: Int32[np.ndarray, "edges"]) -> tuple[Int32[np.ndarray, "edges"], 
 
 def joined(
     pairs: Int32[np.ndarray, "graphs pairs"],
-    n_node: Int32[np.ndarray, "graphs"],
+    n_node: Int32[np.ndarray, " graphs"],
     nodes: dict[str, np.ndarray],
-    label: Int32[np.ndarray, "graphs"],
+    label: Int32[np.ndarray, " graphs"],
 ) -> GraphsTuple:
     """One GraphsTuple with edges of weight 1 from rows of pairs and the nodes' arrays, [nodes, ...] over all graphs."""
     is_edge = pairs >= 0

@@ -25,8 +25,8 @@ def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 
 
 
 def size_split_ids(
-    n_node: Int[np.ndarray, "graphs"], largest: int, most: int = 500, seed: int = 0
-) -> dict[str, Int[np.ndarray, "_"]]:
+    n_node: Int[np.ndarray, " graphs"], largest: int, most: int = 500, seed: int = 0
+) -> dict[str, Int[np.ndarray, " _"]]:
     """Splits graphs by size, as Knyazev et al. 2019, section 3.3 do.
 
     Training graphs are drawn, without regard to their classes, from those with at most `largest` nodes. The paper has
@@ -72,7 +72,7 @@ def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple,
     return [(select(graphs, train), select(graphs, validation)) for train, validation in ids]
 
 
-def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, "_"], Int[np.ndarray, "_"]]]:
+def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:
     """Cuts graphs into k parts at random, whose sizes differ by at most 1.
 
     Args:

@@ -37,7 +37,7 @@ class Superpixels(NamedTuple):
 
     intensity: Float32[np.ndarray, "nodes channels"]
     position: Float32[np.ndarray, "nodes 2"]
-    n_node: Int32[np.ndarray, "images"]
+    n_node: Int32[np.ndarray, " images"]
 
     def between(self, first: int, last: int) -> "Superpixels":
         """Those of the images from `first` up to, without, `last`, as views."""

@@ -42,10 +42,10 @@ class TUData(NamedTuple):
     """
 
     name: str
-    senders: Int32[np.ndarray, "edges"]
-    receivers: Int32[np.ndarray, "edges"]
-    n_node: Int32[np.ndarray, "graphs"]
-    graph_labels: Int32[np.ndarray, "graphs"] | None
+    senders: Int32[np.ndarray, " edges"]
+    receivers: Int32[np.ndarray, " edges"]
+    n_node: Int32[np.ndarray, " graphs"]
+    graph_labels: Int32[np.ndarray, " graphs"] | None
     graph_attributes: Float32[np.ndarray, "graphs targets"] | None
     node_labels: Int32[np.ndarray, "nodes labels"] | None
     node_attributes: Float32[np.ndarray, "nodes attributes"] | None

@@ -44,7 +44,7 @@ def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
     return as_graphs(data, features, np.zeros(nodes, np.float32), classes)
 
 
-def _one_hot(values: Int[np.ndarray, "nodes"], least: int) -> UInt8[np.ndarray, "nodes columns"]:
+def _one_hot(values: Int[np.ndarray, " nodes"], least: int) -> UInt8[np.ndarray, "nodes columns"]:
     """Columns for `least` to the largest value."""
     columns = int(values.max()) - least + 1
     if len(values) * columns > MOST_BYTES:
