@@ -1,5 +1,6 @@
 """Checking that settings have values that are allowed."""
 
+import math
 from typing import Any, get_args
 
 
@@ -11,7 +12,8 @@ def expect_one_of(name: str, value: Any, literal: Any) -> None:
 
 
 def expect_at_least(least: float, **values: float | None) -> None:
-    """Raises `ValueError` naming the first setting that is less, or NaN, and what is allowed; None is not given."""
+    """Raises `ValueError` naming the first setting that is less, infinite or NaN; None is not given."""
     for name, value in values.items():
-        if value is not None and not value >= least:
-            raise ValueError(f"{name}: {value} is not allowed, expected at least {least}")
+        if value is not None and not least <= value < math.inf:
+            finite = ", and finite" if value == math.inf else ""
+            raise ValueError(f"{name}: {value} is not allowed, expected at least {least}{finite}")

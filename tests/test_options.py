@@ -26,6 +26,7 @@ GRAPHS = jraph.batch_np(
         (lambda: jattn.Network(dropout=1.0), "dropout: 1.0 is not allowed"),
         (lambda: jattn.Scorer(layers=0), "layers: 0 is not allowed"),
         (lambda: jattn.Scorer(scale=float("nan")), "scale: nan is not allowed"),
+        (lambda: jattn.Scorer(scale=float("inf")), "scale: inf is not allowed, expected at least 0, and finite"),
         (lambda: jattn.TrainConfig(decay_epochs=(3, 0)), r"decay_epochs: \(3, 0\) is not allowed"),
         (lambda: jattn.TrainConfig(learning_rate=-0.1), "learning_rate: -0.1 is not allowed"),
         (lambda: jattn.TrainConfig(attention_weight=-1.0), "attention_weight: -1.0 is not allowed"),
