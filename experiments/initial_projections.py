@@ -1,10 +1,8 @@
 """Training COLORS from many initial projections p at once, and tables of what came of them that are made once."""
 
 import csv
-import io
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -14,9 +12,9 @@ from jraph import GraphsTuple
 
 from experiments.colors import Colors
 from experiments.stages import Stages, digest
+from experiments.tabulating import write_csv
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import join
-from jattn.files import write_atomically
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.projections import with_projections
 from jattn.runs import Run, read_lines
@@ -154,21 +152,11 @@ def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], S
     twin = colors.twin_training("regression"), colors.twin_epochs, colors.least_label
     first = f"# {digest((dict(setting.splits), repr((colors.attention, what, twin)), of))}\n"
     if not file.exists() or not file.read_text().startswith(first):
-        write_table(file, make(name), first)
+        write_csv(file, make(name), first)
     # They take much room, and are of no use once the table is there.
     shutil.rmtree(run.folder / "checkpoints" / name.replace(" ", "-"), ignore_errors=True)
     rows = csv.DictReader(file.read_text().splitlines()[1:])
     return [{column: int(x) if column in INTEGERS else float(x) for column, x in row.items()} for row in rows]
-
-
-def write_table(file: Path, rows: Sequence[Row], first: str = "") -> None:
-    """Writes rows of the same columns as CSV, with a line before them if wanted; never half of them."""
-    text = io.StringIO(first)
-    text.seek(0, io.SEEK_END)
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
-    write_atomically(file, lambda temporary: temporary.write_text(text.getvalue()))
 
 
 def curves(run: Run, stage: str) -> list[dict[str, Any]]:

@@ -34,11 +34,13 @@ from jraph import GraphsTuple
 
 from experiments import initialization_figures as pictures
 from experiments.colors import GIN, PRESETS, Colors
-from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train, write_table
+from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train
 from experiments.protocol import opened
 from experiments.running import Running, configure_jax, fail
+from experiments.tabulating import aligned, write_csv
 from experiments.termination import ends_plainly
 from jattn.datasets.colors import generate_colors, published_colors
+from jattn.figures import CURVES
 from jattn.files import write_json
 from jattn.options import expect_at_least
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
@@ -48,6 +50,7 @@ Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
 
 MODELS: dict[str, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
+DYNAMICS: tuple[Supervision, ...] = ("unsupervised", "supervised")
 GENERATED = ("train_graphs", "test_graphs", "data_seed")
 SHARES = range(3, 65)  # numbers of colours whose share of good draws is shown
 
@@ -83,7 +86,8 @@ class Initialization(Running):
     cosines: tuple[float, ...] = (-0.75, 0.75, 1.0)
     """Of p's whose training dynamics are shown, with GIN."""
     dynamics_epochs: int = 300
-    """Epochs of the training dynamics; 0 leaves them out."""
+    """Epochs of the training dynamics, which are GIN's, unsupervised and supervised, where these are among --models and
+    --supervision; 0 leaves them out."""
     train_graphs: int = 500
     """Training graphs of a generated set."""
     test_graphs: int = 500
@@ -103,14 +107,20 @@ class Initialization(Running):
         expect_at_least(3, dimensions=min(self.dimensions))
         if not 0 < min(self.sigmas) <= max(self.sigmas) < np.inf:
             raise ValueError(f"sigmas: {self.sigmas} is not allowed, expected positive numbers")
-        if not max(map(abs, self.cosines)) <= 1:
-            raise ValueError(f"cosines: {self.cosines} is not allowed, expected -1 to 1")
+        if not max(map(abs, self.cosines)) <= 1 or len(self.cosines) > len(CURVES):
+            raise ValueError(f"cosines: {self.cosines} is not allowed, expected {len(CURVES)} at most, from -1 to 1")
         if self.data_dir is not None and self.dimensions != (3,):
             raise ValueError("data_dir: the published set has three colours; say --dimensions 3")
         of_generated = {field.name: field.default for field in fields(self) if field.name in GENERATED}
         for name, default in of_generated.items():
             if self.data_dir is not None and getattr(self, name) != default:
                 raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+
+    @property
+    def of_dynamics(self) -> list[Supervision]:
+        """Kinds of supervision whose training dynamics are shown."""
+        wanted = self.dynamics_epochs and "gin" in self.models
+        return [of for of in DYNAMICS if of in self.supervision] if wanted else []
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """How to train one of its networks."""
@@ -152,9 +162,9 @@ def study(settings: Initialization, run: Run) -> list[Row]:
             splits = settings.data(n)
         except (ValueError, OSError) as error:
             fail(str(error))
-        if settings.dynamics_epochs and n == settings.dimensions[0]:
+        if settings.of_dynamics and n == settings.dimensions[0]:
             changes = dynamics(settings, run, splits, n)
-            write_table(run.folder / "dynamics.csv", changes)
+            write_csv(run.folder / "dynamics.csv", changes)
             pictures.save(pictures.dynamics_figure(changes), run.folder / "dynamics.png")
         for model in settings.models:
             for supervision in settings.supervision:
@@ -163,9 +173,9 @@ def study(settings: Initialization, run: Run) -> list[Row]:
                 for distribution in settings.distributions:
                     key: dict[str, Any] = {"n": n, "model": model, "supervision": supervision}
                     points += block(settings, run, setting, {**key, "distribution": distribution})
-    write_table(run.folder / "points.csv", points)
+    write_csv(run.folder / "points.csv", points)
     shares = share_rows()
-    write_table(run.folder / "good_share.csv", shares)
+    write_csv(run.folder / "good_share.csv", shares)
     pictures.save(pictures.share_figure(shares, settings.dimensions), run.folder / "good_share.png")
     for n in settings.dimensions:
         of_n = [row for row in points if row["n"] == n]
@@ -173,7 +183,7 @@ def study(settings: Initialization, run: Run) -> list[Row]:
         pictures.save(pictures.cosine_figure(of_n), run.folder / f"cosine-n{n}.png")
         pictures.save(pictures.auc_figure(of_n), run.folder / f"auc-n{n}.png")
     summary = summarize(points)
-    write_table(run.folder / "summary.csv", summary)
+    write_csv(run.folder / "summary.csv", summary)
     write_json(run.folder / RESULTS, {"summary": summary})
     return summary
 
@@ -213,7 +223,7 @@ def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> lis
 def dynamics(settings: Initialization, run: Run, splits: dict[str, GraphsTuple], n: int) -> list[Row]:
     """Training accuracy and AUC of GIN by epoch, from p's of given cosines with the optimum, as long as N(0, 1) has."""
     rows: list[Row] = []
-    for supervision in ("unsupervised", "supervised"):
+    for supervision in settings.of_dynamics:
         colors = settings.colors(n, "gin", supervision, settings.dynamics_epochs)
         setting = Setting(f"n{n} gin", colors, splits)
         of = [(cosine, seed) for cosine in settings.cosines for seed in setting.model_seeds]
@@ -278,11 +288,7 @@ def table(summary: Sequence[Row]) -> str:
     rows = [["n", "model", "supervision", "initial p", "networks", "Orig", "Large", "LargeC", "AUC"]]
     for row in summary:
         rows.append([("-" if np.isnan(x) else f"{x:.1f}") if isinstance(x, float) else str(x) for x in row.values()])
-    widths = (4, 7, 14, 11, 9, 8, 8, 8, 8)
-    return "\n".join(
-        "".join(f"{x:<{w}}" if i < 4 else f"{x:>{w}}" for i, (x, w) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    )
+    return aligned(rows, left=range(4))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -12,10 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from experiments.initialization_figures import PALETTE, ZOOM, finish_panel
-from experiments.protocol import read_results
-from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Job
-from jattn.runs import RunError
+from experiments.sweeps.summary import read_finished, rows_of
 
 SHADES = {**PALETTE, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
@@ -31,30 +29,27 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
       out: has their folders.
 
     Returns:
-      Rows of "task", "row" (preset and settings that vary), "attention" (what it learns from), "seed", and in per cent
-      "auc", of the first pooling on all test graphs together, NaN where there is none, and the accuracy on each subset
-      and on "all".
+      Rows of "task", "row" (preset and settings that vary), "attention" (what it learns from), "data_seed" where there
+      are several draws of training graphs, "seed", and in per cent "auc", of the first pooling on all test graphs
+      together, NaN where there is none, and the accuracy on each subset and on "all".
     """
     rows: list[Row] = []
-    for job in jobs:
-        if state(out / job.name) != "done":
-            continue
-        try:
-            subsets = read_results(out / job.name)["subsets"]
-        except RunError:
-            continue
-        auc, model_seeds = subsets["all"]["attention_auc"], job.settings.seeds
-        for i in range(len(subsets["all"]["accuracy"]["values"])):
-            rows.append(
-                {
-                    "task": job.experiment.name,
-                    "row": job.row,
-                    "attention": job.settings.attention,
-                    "seed": job.settings.seed + i % model_seeds,
-                    "auc": auc[0]["values"][i] if auc else math.nan,
-                    **{name: of["accuracy"]["values"][i] for name, of in subsets.items()},
-                }
-            )
+    for of_row in rows_of(jobs):
+        for job, results in read_finished(of_row, out)[0]:
+            subsets, drawn = results["subsets"], hasattr(job.settings, "data_seeds")
+            auc = subsets["all"]["attention_auc"]
+            for i, (data_seed, seed) in enumerate(job.trained):
+                rows.append(
+                    {
+                        "task": job.experiment.name,
+                        "row": job.row,
+                        "attention": job.settings.attention,
+                        **({"data_seed": data_seed} if drawn else {}),
+                        "seed": seed,
+                        "auc": auc[0]["values"][i] if auc else math.nan,
+                        **{name: of["accuracy"]["values"][i] for name, of in subsets.items()},
+                    }
+                )
     return rows
 
 

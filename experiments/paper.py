@@ -9,33 +9,33 @@
     python -m experiments.paper status                         what is done, and how long the rest will take
     python -m experiments.paper all --no-run                   tables, pictures and report of what is done
 
-Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. Each
-table is printed and written to --out as text, Markdown and CSV, with report.html beside them, one file that has tables,
-pictures and settings. The paper's figures stand in brackets beside ours; * marks those that differ by more than three
-standard errors. networks-TASK.csv has a row of scores for each network, and networks.png draws their accuracy against
-the AUC of their attention.
+Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. What
+was asked for is printed. Of all finished runs in --out the tables are written as text, Markdown and CSV, with
+report.html, one file that has tables, pictures and settings. The paper's figures stand in brackets beside ours; * marks
+those that differ by more than three standard errors. networks-TASK.csv has a row of scores for each network, and
+networks.png draws their accuracy against the AUC of their attention.
 """
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
-from experiments.initial_projections import write_table
 from experiments.networks import Row, networks_figure, read_networks
-from experiments.report import TITLES, Section, write_report, write_tables
-from experiments.running import fail
+from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
+from experiments.running import MAY_DIFFER, fail
 from experiments.sweep import command
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Grid, Job, jobs_of
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.summary import read_rows
+from experiments.tabulating import write_csv
 from jattn.figures import save
 from jattn.options import expect_at_least
-from jattn.runs import RunError
+from jattn.runs import RunError, expect_same
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -99,9 +99,9 @@ class Paper:
     data_dir: Path | None = None
     """Folder of the published data sets; without it COLORS and TRIANGLES are generated and others downloaded."""
     tasks: tuple[Task, ...] = TASKS
-    """Tasks to make; tu stands for Table 2's data sets."""
+    """Tasks to make; tu stands for Table 2's data sets. The study of initial attention is made with colors."""
     rows: tuple[str, ...] = ()
-    """Presets to make, such as global and weak; all that a table has where none is named."""
+    """Presets to make, such as global and weak; where none is named, all that a table has, and the study."""
     seeds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TASK=N ...")] = ()
     """Seeds of a task, where they are not to be 100 for colors, 2 for triangles, 1 for mnist75sp and 5, for each of 3
     draws of training graphs, for tu."""
@@ -116,6 +116,8 @@ class Paper:
         for row in self.rows:
             if row not in TABLE_3:
                 raise ValueError(f"rows: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
+        if self.data_dir is not None and not self.data_dir.exists():
+            raise ValueError(f"data_dir: {self.data_dir} does not exist")
         expect_at_least(1, jobs=self.jobs)
         self.seeds_of("colors")
 
@@ -133,6 +135,11 @@ class Paper:
     def parts(self) -> Sequence[str]:
         """Names of the tables to make, and "figures" where they are to be made."""
         return [*TABLES, "figures"] if self.what in ("all", "status") else [self.what]
+
+    @property
+    def study(self) -> bool:
+        """Whether the study of initial attention is to be made."""
+        return "figures" in self.parts and "colors" in self.tasks and not self.rows
 
 
 class Runs(NamedTuple):
@@ -184,9 +191,11 @@ def main(arguments: Sequence[str]) -> None:
     except ValueError as error:
         fail(str(error))
     commands = {name: of for runs in _each(parts) for name, of in _commands(runs, paper.out).items()}
-    if "figures" in parts:
+    if paper.study:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
         commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
+    if not commands:
+        fail(f"{paper.what} has no such rows of {', '.join(paper.tasks)}; leave out --rows or --tasks, or name others")
     try:
         if paper.what == "status":
             print(status(paper, parts))
@@ -199,24 +208,27 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
-    """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed."""
-    missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
-    missing = missing if paper.run else {}
+    """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed.
+
+    Raises:
+      RunError: a run that is there has other settings, such as another --data-dir.
+    """
     paper.out.mkdir(parents=True, exist_ok=True)
-    failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
-    if asked is not None:
-        print("stopped; the same command goes on with what is there", file=sys.stderr)
-        raise SystemExit(128 + asked)
-    sections = [_section(part, runs, paper.out) for part, of in parts.items() if part in TABLES for runs in of]
+    failures = _run(paper, parts, commands) if paper.run else {}
+    everything = {table: runs_of(replace(paper, tasks=TASKS, rows=()), table) for table in TABLES}
+    sections = [_section(table, runs, paper.out) for table, of in everything.items() for runs in of]
     sections = [section for section in sections if section.rows]
+    asked = [section for section in sections if section.table in paper.parts and section.task in paper.tasks]
+    if asked:
+        print("\n\n".join([*map(as_text, asked), LEGEND]))
     write_tables(sections, paper.out)
-    _write_networks(parts, paper.out)
+    _write_networks(everything, paper.out)
     write_report(
         sections, [paper.out / NETWORKS, *sorted((paper.out / STUDY).glob("*.png"))], paper.out / "report.html"
     )
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
     failed = {paper.out / name: why for name, why in failures.items()}
-    for runs in _longest(parts):
+    for runs in _longest(everything):
         damaged = [row.failures for row in read_rows(runs.jobs, paper.out / runs.task)]
         failed |= {paper.out / runs.task / name: why for of_row in damaged for name, why in of_row.items()}
     for folder, why in failed.items():
@@ -225,13 +237,26 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
         raise SystemExit(1)
 
 
+def _run(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Runs those of the commands that are not finished; why some failed, by name."""
+    for runs in _longest(parts):
+        for job in runs.jobs:
+            expect_same(paper.out / runs.task / job.name, job.settings, MAY_DIFFER)
+    missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
+    failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
+    if asked is not None:
+        print("stopped; the same command goes on with what is there", file=sys.stderr)
+        raise SystemExit(128 + asked)
+    return failures
+
+
 def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
     """Writes scores of every network, and the picture of them."""
     networks: dict[str, list[Row]] = {}
     for runs in _longest(parts):
         rows = read_networks(runs.jobs, out / runs.task)
         if rows:
-            write_table(out / f"networks-{runs.task}.csv", rows)
+            write_csv(out / f"networks-{runs.task}.csv", rows)
             networks[TITLES[runs.task]] = rows
     figure = networks_figure(networks)
     if figure is not None:
@@ -259,7 +284,9 @@ def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
             lines += [f"  {paper.out / runs.task / name}: {why}" for name, why in row.failures.items()]
             known += (asked - done) * (each or 0)
             unknown |= {runs.task} if each is None and done < asked else set()
-    lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
+    if paper.study:
+        lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
+        unknown |= {STUDY} if state(paper.out / STUDY) != "done" else set()
     rest = [f"about {_span(known / at_once)} with {at_once} jobs at once"] if known or not unknown else []
     rest += [f"not known for {', '.join(sorted(unknown))}, of which no run is finished"] if unknown else []
     return "\n".join([*lines, f"left: {'; '.join(rest)}"])

@@ -121,8 +121,12 @@ def run(
         return {**(results or read_results(run.folder)), "folder": str(run.folder)}
 
 
-def read_results(folder: Path) -> dict[str, Any]:
+def read_results(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
     """The results of a finished run.
+
+    Args:
+      folder: its folder.
+      details: more figures that tables show of all subsets together, by their names; of layers, where they are lists.
 
     Raises:
       RunError: they are damaged.
@@ -131,9 +135,14 @@ def read_results(folder: Path) -> dict[str, Any]:
     results = read_json(file, ["subsets", "seconds"])
     try:  # to read all that tables read
         sum(results["seconds"].values())
-        for subset in [results["subsets"]["all"], *results["subsets"].values()]:
-            for spread in [subset["accuracy"], *subset["attention_auc"]]:
-                f"{spread['mean']:.1f} ± {spread['std']:.1f} of {len(spread['values'])}"
+        subsets, together = results["subsets"].values(), results["subsets"]["all"]
+        spreads = [spread for of in subsets for spread in (of["accuracy"], *of["attention_auc"])]
+        for detail in details:
+            spreads += together[detail] if isinstance(together[detail], list) else [together[detail]]
+        for spread in spreads:
+            f"{spread['mean']:.1f} ± {spread['std']:.1f} of {sum(spread['values'])}"
+            if len(spread["values"]) != len(together["accuracy"]["values"]):
+                raise ValueError
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunError(f"{file}: not all scores are there; remove it, and the same command makes it again") from error
     return results

@@ -1,9 +1,7 @@
 """Tables of our results beside the paper's, as text, Markdown and CSV, and one page of HTML with pictures, settings."""
 
 import base64
-import csv
 import html
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.sweeps.summary import Row, Score
+from experiments.tabulating import aligned, write_csv
 from jattn.files import write_atomically
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
-PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 100}  # 1 where the paper does not say
+# Networks behind a figure of the paper, 1 where it does not say; of tu draws of training graphs, of ten seeds each.
+PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
 ERRORS = 3  # standard errors beyond which a figure counts as off
+LEGEND = (
+    "Per cent, mean ± standard deviation over networks; the paper's figure in brackets; "
+    "* differs from it by more than three standard errors."
+)
 PICTURES = ("accuracy.png", "graphs.png", "training.png")  # of a run
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -52,19 +56,21 @@ class Section(NamedTuple):
         return ", ".join([*row.values.values(), self.labels[row.preset]])
 
 
-def is_off(score: Score, networks: int, task: str) -> bool | None:
+def is_off(score: Score, task: str) -> bool | None:
     """Whether a figure differs from the paper's by more than three standard errors; None where that can't be said.
 
-    The error is that of the difference of two means, sqrt(s^2 / n + s_paper^2 / n_paper). One network alone is taken to
-    have the paper's spread. The paper's figure may be half a unit of its last digit more or less than it says.
+    The error is that of the difference of two means. Where ours has none, which is that of one network alone, the
+    paper's spread stands for it. A figure of the paper's without ± is taken to have no error but its rounding: each may
+    be half a unit of its last digit more or less than it says.
     """
     figure = re.fullmatch(r"(\d+(?:\.(\d+))?)(?: ± ([\d.]+))?", score.paper)
     if figure is None or not math.isfinite(score.mean):
         return None
-    of_paper, rounded = float(figure[3] or 0), 0.5 * 0.1 ** len(figure[2] or "")
-    own = score.std if networks > 1 else of_paper
-    error = math.sqrt(own**2 / networks + of_paper**2 / PAPER_RUNS[task])
-    return abs(score.mean - float(figure[1])) > rounded + ERRORS * error if error else None
+    known, spread = math.isfinite(score.error), float(figure[3] or 0)
+    if not known and not spread:
+        return None
+    error = math.hypot(score.error if known else spread, spread / math.sqrt(PAPER_RUNS[task]))
+    return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + ERRORS * error
 
 
 def cells(section: Section) -> tuple[list[str], list[list[str]]]:
@@ -77,7 +83,7 @@ def cells(section: Section) -> tuple[list[str], list[list[str]]]:
         for score in row.scores.values():
             spread = f" ± {score.std:.1f}" if trained > 1 else ""
             paper = f" ({score.paper})" if score.paper else ""
-            off = " *" if is_off(score, trained, section.task) else ""
+            off = " *" if is_off(score, section.task) else ""
             shown[score.heading] = f"{score.mean:.1f}{spread}{paper}{off}"
         of = f"{trained}" if trained == asked else f"{trained} of {asked}"
         figures = [shown.get(heading, "") for heading in headings]
@@ -88,15 +94,7 @@ def cells(section: Section) -> tuple[list[str], list[list[str]]]:
 def as_text(section: Section) -> str:
     """A table for a terminal."""
     headings, lines = cells(section)
-    widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
-    rows = [
-        "  ".join(
-            cell.ljust(width) if not i else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in [headings, *lines]
-    ]
-    return "\n".join([section.title, *(row.rstrip() for row in rows)])
+    return "\n".join([section.title, aligned([headings, *lines])])
 
 
 def as_markdown(section: Section) -> str:
@@ -111,7 +109,7 @@ def as_rows(section: Section) -> Iterator[dict[str, Any]]:
     for row in section.rows:
         trained, _ = row.networks
         for name, score in row.scores.items():
-            off = is_off(score, trained, section.task)
+            off = is_off(score, section.task)
             yield {
                 "table": section.table,
                 "task": section.task,
@@ -128,20 +126,12 @@ def as_rows(section: Section) -> Iterator[dict[str, Any]]:
 
 
 def write_tables(sections: Sequence[Section], out: Path) -> None:
-    """Prints all tables, and writes those of each name to a file in each format."""
+    """Writes the tables of each name to a file in each format."""
     for table in dict.fromkeys(section.table for section in sections):
         own = [section for section in sections if section.table == table]
-        text = "\n\n".join(map(as_text, own)) + "\n"
-        print(text)
-        _write(out / f"{table}.txt", text)
-        _write(out / f"{table}.md", "\n\n".join(map(as_markdown, own)) + "\n")
-        rows = [row for section in own for row in as_rows(section)]
-        lines = io.StringIO()
-        if rows:
-            writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        _write(out / f"{table}.csv", lines.getvalue())
+        _write(out / f"{table}.txt", "\n\n".join([*map(as_text, own), LEGEND]) + "\n")
+        _write(out / f"{table}.md", "\n\n".join([*map(as_markdown, own), LEGEND]) + "\n")
+        write_csv(out / f"{table}.csv", [row for section in own for row in as_rows(section)])
 
 
 def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Path) -> None:
@@ -153,7 +143,7 @@ def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Pa
       file: the page.
     """
     parts = ["<h1>Understanding attention and generalization in graph neural networks: results</h1>"]
-    parts += ["<p>Per cent, mean ± standard deviation over networks; the paper's figures in brackets.</p>"]
+    parts += [f"<p>{LEGEND}</p>"]
     parts += [_table(section) + "".join(_details(section)) for section in sections]
     there = [path for path in pictures if path.exists()]
     if there:
@@ -168,7 +158,7 @@ def _table(section: Section) -> str:
     head = "".join(f"<th>{html.escape(heading)}" for heading in headings)
     rows = []
     for line in lines:
-        marked = [(' class="off"' if cell.endswith("*") else "", html.escape(cell.removesuffix(" *"))) for cell in line]
+        marked = [(' class="off"' if cell.endswith("*") else "", html.escape(cell)) for cell in line]
         rows.append("<tr>" + "".join(f"<td{off}>{cell}" for off, cell in marked))
     return f"<h2>{html.escape(section.title)}</h2><table><tr>{head}{''.join(rows)}</table>"
 
@@ -178,7 +168,7 @@ def _details(section: Section) -> Iterator[str]:
     for row, folder in zip(section.rows, section.folders, strict=True):
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
         config = folder / "config.json"
-        settings = html.escape(config.read_text() if config.exists() else f"{config} is missing")
+        settings = html.escape(config.read_text(errors="replace") if config.exists() else f"{config} is missing")
         name = html.escape(section.label(row))
         yield f"<details><summary>{name}</summary>{images}<pre>{settings}</pre></details>"
 

@@ -125,6 +125,8 @@ class Settings(Running):
 
         if self.best_of > 1 and self.attention in ("none", "truth"):
             raise ValueError(f"best_of: with attention={self.attention} there are no weights of attention to choose")
+        if self.leave_one_out_auc and self.attention != "none":
+            raise ValueError(f"leave_one_out_auc: attention={self.attention} has an AUC of its own; leave it out")
 
     def _check_poolings(self) -> None:
         attention, last = self.attention != "none", len(self.filters) - 1

@@ -22,7 +22,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -35,7 +35,7 @@ from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, definition, differences, jobs_of, read_grid
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.slurm import Slurm, submit
-from experiments.sweeps.summary import read_rows, table, write_csv
+from experiments.sweeps.summary import read_rows, table, write_summary
 from jattn.files import write_json
 from jattn.options import expect_at_least
 
@@ -78,6 +78,9 @@ class Sweep:
     def __post_init__(self) -> None:
         expect_at_least(1, jobs=self.jobs)
         expect_at_least(0, retries=self.retries)
+        if self.on != "slurm" and self.on_slurm != Slurm():
+            changed = [of.name for of in fields(Slurm) if getattr(self.on_slurm, of.name) != getattr(Slurm(), of.name)]
+            raise ValueError(f"{changed[0]}: it is of jobs on SLURM; say --on slurm")
         if not self.summary and not self.experiment:
             raise ValueError(f"experiment: name one of {', '.join(EXPERIMENTS)}")
 
@@ -161,7 +164,7 @@ def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingPr
       failures: why jobs failed, besides what their folders say.
     """
     rows = read_rows(jobs, out)
-    write_csv(rows, out / "summary.csv")
+    write_summary(rows, out / "summary.csv")
     print(table(rows))
     for name, why in {**{k: v for row in rows for k, v in row.failures.items()}, **failures}.items():
         print(f"{out / name}: {why}", file=sys.stderr)

@@ -4,14 +4,12 @@ A trial trains a network a fold, all in one program, and is worth the mean less 
 on the graphs left out. The study is kept in the run's folder, or in a database that several machines share.
 """
 
-import csv
 import hashlib
-import io
 import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,10 +22,11 @@ from jraph import GraphsTuple
 from experiments.running import MAY_DIFFER, fail
 from experiments.settings import Settings
 from experiments.stages import Stages
+from experiments.tabulating import write_csv
 from jattn import figures
 from jattn.datasets import fold_ids
 from jattn.evaluation import spread
-from jattn.files import plain, write_atomically
+from jattn.files import plain
 from jattn.graphs import select
 from jattn.losses import Task
 from jattn.metrics import accuracy
@@ -37,6 +36,7 @@ from jattn.seeds import predict_seeds, train_seeds
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
     from optuna import Study, Trial
 
+OF_STUDY = ("folds", "tune_seeds", "tune_init", "storage")  # settings of a study alone
 # What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
 NOT_OF_STUDY = (*MAY_DIFFER, "dataset", "data_dir", "seeds", "tune", "storage")
 
@@ -73,8 +73,10 @@ class Tunable(Settings):
                 "storage: leave the password out, since the run's folder keeps the address; databases' drivers read it "
                 "from a file or the environment, such as ~/.pgpass or PGPASSWORD"
             )
-        if self.storage is not None and not self.tune:
-            raise ValueError("storage: there is no study without --tune")
+        of_study = {field.name: field.default for field in fields(Tunable) if field.name in OF_STUDY}
+        for name, default in of_study.items():
+            if not self.tune and getattr(self, name) != default:
+                raise ValueError(f"{name}: there is no study without --tune")
 
 
 class Folds(NamedTuple):
@@ -240,11 +242,7 @@ def _rows(study: "Study") -> list[dict[str, Any]]:
 
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes the study's table and picture."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
-    write_atomically(folder / "study.csv", lambda temporary: temporary.write_text(text.getvalue()))
+    write_csv(folder / "study.csv", rows)
     figures.save(figures.study_figure(rows), folder / "study.png")
 
 

@@ -93,8 +93,7 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
             held.enter_context(FileLock(folder / ".lock", timeout=0))
             for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
                 left.unlink()
-            longer = _expect_same(config_file, settings, may_differ) if config_file.exists() else False
-            if longer or not config_file.exists():
+            if expect_same(folder, config, may_differ) or not config_file.exists():
                 results.unlink(missing_ok=True)
             write_json(config_file, settings)
             lines = held.enter_context(closing(Lines(folder / "metrics.jsonl")))
@@ -107,17 +106,23 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
 
 def is_finished(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
     """Whether `open_run` would find all of a run there; False too where it would refuse the folder."""
-    config_file = folder / "config.json"
-    if not config_file.exists() or not (folder / RESULTS).exists():
+    if not (folder / "config.json").exists() or not (folder / RESULTS).exists():
         return False
     try:
-        return not _expect_same(config_file, plain(config), may_differ)
+        return not expect_same(folder, config, may_differ)
     except RunError:
         return False
 
 
-def _expect_same(config_file: Path, settings: dict[str, Any], may_differ: Collection[str]) -> bool:
-    """Raises a `RunError` unless the configuration there is of the same run; whether its study had another length."""
+def expect_same(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
+    """Raises a `RunError` where a folder holds a run of another configuration; arguments as in `open_run`.
+
+    Returns:
+      Whether it holds a run whose study had another length.
+    """
+    config_file, settings = folder / "config.json", plain(config)
+    if not config_file.exists():
+        return False
     try:
         before = json.loads(config_file.read_text())
     except ValueError as error:

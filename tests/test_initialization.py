@@ -161,7 +161,7 @@ def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
         ({"sigmas": (0.0,)}, "sigmas"),
         ({"sigmas": (1.0, 1.0)}, "none twice"),
         ({"dimensions": (2,)}, "expected at least 3"),
-        ({"cosines": (2.0,)}, "expected -1 to 1"),
+        ({"cosines": (2.0,)}, "expected 5 at most, from -1 to 1"),
         ({"models": ()}, "models: .* expected at least one"),
         ({"seeds": 0}, "seeds: 0 is not allowed"),
     ],

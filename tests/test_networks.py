@@ -18,6 +18,7 @@ def jobs():
 
 def finish(job, out, accuracy, auc=()):
     subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else []}
+    subset |= dict.fromkeys(job.experiment.details, spread(accuracy))
     (out / job.name).mkdir()
     (out / job.name / "results.json").write_text(
         json.dumps({"seconds": {"test": 1}, "subsets": {"orig": subset, "all": subset}})
@@ -70,4 +71,5 @@ def test_networks_of_several_draws_of_graphs_have_the_seeds_that_they_were_train
     finish(job, tmp_path, [70.0, 71.0, 72.0, 73.0, 74.0, 75.0])
     rows = read_networks([job], tmp_path)
     assert [row["seed"] for row in rows] == [4, 5, 4, 5, 4, 5]
+    assert [row["data_seed"] for row in rows] == [0, 0, 1, 1, 2, 2]
     assert [row["all"] for row in rows] == [70.0, 71.0, 72.0, 73.0, 74.0, 75.0]

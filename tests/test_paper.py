@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from experiments import paper, report
+from experiments import colors, paper, report
 from experiments.sweeps.pool import Pool
-from experiments.sweeps.summary import Score
+from experiments.sweeps.summary import Score, standard_error
 from jattn.evaluation import spread
+from jattn.files import write_json
+
+
+def results(accuracy, auc=(), seconds=30.0, subsets=("orig", "large", "largec", "all")):
+    subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else [], "graphs": 5}
+    return {"subsets": dict.fromkeys(subsets, subset), "seconds": {"train": seconds}}
 
 
 def finish(folder, accuracy, auc=(), seconds=30.0):
     """Makes the folder of a finished run."""
     folder.mkdir(parents=True)
-    subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else [], "graphs": 5}
-    subsets = dict.fromkeys(("orig", "large", "largec", "all"), subset)
-    (folder / "results.json").write_text(json.dumps({"subsets": subsets, "seconds": {"train": seconds}}))
-    (folder / "config.json").write_text(json.dumps({"threshold": 0.05}))
+    preset, _, seeds = folder.name.partition("_seeds=")
+    first, last = map(int, seeds.split("-"))
+    _, settings = colors.EXPERIMENT.parse([preset, "--seed", str(first), "--seeds", str(last - first + 1)])
+    write_json(folder / "results.json", results(accuracy, auc, seconds))
+    write_json(folder / "config.json", settings)
     (folder / "accuracy.png").write_bytes(b"\x89PNG picture")
 
 
@@ -47,6 +54,7 @@ def test_tables_are_written_from_the_folders_of_runs(two_of_three, monkeypatch, 
     line = next(line for line in text.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
     assert "  95.0 ± 5.0 (100) *  " in line
     assert text.startswith((two_of_three / "table1.txt").read_text())
+    assert report.LEGEND in text
     assert "| ChebyGIN | 100.0 ± 0.0 (100) |" in (two_of_three / "table1.md").read_text()
     with (two_of_three / "table1.csv").open() as file:
         rows = {(row["preset"], row["figure"]): row for row in csv.DictReader(file)}
@@ -80,6 +88,7 @@ def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_pat
         ('{"subsets": {}, "seconds": {}}', "not all scores are there"),
         ('{"subsets": {"all": {"accuracy": {}}}, "seconds": {}}', "not all scores are there"),
         ('{"subsets": [], "seconds": {}}', "not all scores are there"),
+        (json.dumps(results([100.0] * 10, [99.0] * 9)), "not all scores are there"),
     ):
         file.write_text(damaged)
         (two_of_three / "report.html").unlink(missing_ok=True)
@@ -92,6 +101,52 @@ def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_pat
         assert f"{file}: {what}; remove it" in capsys.readouterr().out
 
 
+def test_results_of_another_kind_are_not_part_of_a_row(two_of_three, capsys):
+    file = two_of_three / "colors/weak_seeds=10-19/results.json"
+    for of in (
+        results([100.0] * 10),
+        results([100.0] * 10, [99.8] * 10, subsets=("orig", "all")),
+        results([100.0] * 9, [99.8] * 9),
+    ):
+        write_json(file, of)
+        with pytest.raises(SystemExit) as stop:
+            paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+        assert stop.value.code == 1
+        said = capsys.readouterr()
+        line = next(line for line in said.out.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
+        assert "90.0 ± 0.0" in line and line.split()[-4:-1] == ["10", "of", "20"]
+        assert f"{file.parent}: its results are" in said.err
+
+
+def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_three, capsys):
+    paper.main(["figures", "--tasks", "colors", "--rows", "supervised", "--no-run", "--out", str(two_of_three)])
+    assert "ChebyGIN" not in capsys.readouterr().out
+    paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+    whole = {file.name: file.read_bytes() for file in two_of_three.glob("*.*")}
+    capsys.readouterr()
+    paper.main(["table1", "--tasks", "triangles", "--seeds", "colors=20", "--no-run", "--out", str(two_of_three)])
+    assert capsys.readouterr().out == f"{two_of_three / 'report.html'} has tables, pictures and settings\n"
+    assert {file.name: file.read_bytes() for file in two_of_three.glob("*.*")} == whole
+    assert len(whole["networks-colors.csv"].splitlines()) == 1 + 30
+
+
+def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, capsys):
+    monkeypatch.setattr(Pool, "run", lambda pool: pytest.fail("something was run"))
+    with pytest.raises(SystemExit) as stop:
+        paper.main(["table1", *ASKED, "--data-dir", str(two_of_three), "--out", str(two_of_three)])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "holds a run of another configuration; choose another folder\n  data_dir: None there" in error
+
+
+def test_the_study_is_made_with_colors_where_no_rows_are_named(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(Pool, "run", lambda pool: started.append(set(pool._commands)) or ({}, None))
+    for arguments in (["figures"], ["figures", "--tasks", "triangles"], ["all", "--rows", "weak"]):
+        paper.main([*arguments, "--out", str(tmp_path)])
+    assert ["initialization" in names for names in started] == [True, False, False]
+
+
 def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, capsys):
     paper.main(["status", *ASKED, "--jobs", "1", "--out", str(two_of_three)])
     lines = capsys.readouterr().out.splitlines()
@@ -99,27 +154,38 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
     assert "colors, ChebyGIN: 10 of 20 networks, about 1 minutes of one job" in lines
     # 20 networks at the mean of the task, 120 s for 30, and 10 at 6 s
     assert lines[-1] == f"left: about {(20 * 4 + 10 * 6) / 60:.0f} minutes with 1 jobs at once"
+    paper.main(["status", "--tasks", "colors", "--jobs", "1", "--out", str(two_of_three)])
+    lines = capsys.readouterr().out.splitlines()
     assert lines[-2] == "initialization: waiting"
+    assert lines[-1].endswith("not known for initialization, of which no run is finished")
 
 
 @pytest.mark.parametrize(
-    ("score", "networks", "off"),
+    ("mean", "error", "of_paper", "off"),
     [
-        (Score("Orig", 95.0, 0.0, "100"), 1, None),  # neither has a spread
-        (Score("Orig", 100.0, 0.0, ""), 10, None),
-        (Score("Orig", math.nan, 0.0, "90 ± 6"), 10, None),
-        (Score("Large", 93.1, 6.0, "90 ± 6"), 100, True),  # error sqrt(0.36 + 0.36) = 0.85, three of them 2.55
-        (Score("Large", 93.0, 6.0, "90 ± 6"), 100, False),  # 90 may be 90.5
-        (Score("Large", 93.0, 6.0, "90.0 ± 6"), 100, True),
-        (Score("Large", 108.0, 0.0, "90 ± 6"), 1, False),  # one network has the paper's spread: 3 x 6.03
-        (Score("Large", 109.0, 0.0, "90 ± 6"), 1, True),
+        (95.0, math.nan, "100", None),  # neither has a spread
+        (99.0, 0.0, "100", True),
+        (99.6, 0.0, "100", False),
+        (100.0, 0.1, "", None),
+        (math.nan, 0.1, "90 ± 6", None),
+        (93.1, 0.6, "90 ± 6", True),  # error sqrt(0.36 + 0.36) = 0.85, three of them 2.55
+        (93.0, 0.6, "90 ± 6", False),  # 90 may be 90.5
+        (93.0, 0.6, "90.0 ± 6", True),
+        (108.0, math.nan, "90 ± 6", False),  # one network has the paper's spread: 3 x 6.03
+        (109.0, math.nan, "90 ± 6", True),
     ],
 )
-def test_a_figure_is_off_where_it_differs_by_three_standard_errors(score, networks, off):
-    assert report.is_off(score, networks, "colors") is off
+def test_a_figure_is_off_where_it_differs_by_three_standard_errors(mean, error, of_paper, off):
+    assert report.is_off(Score("Large", mean, 0.0, error, of_paper), "colors") is off
 
 
-@pytest.mark.parametrize("data_dir", [None, Path("published")])
+def test_what_has_one_error_is_networks_or_else_draws_of_graphs():
+    assert standard_error([1.0, 3.0], [0, 0]) == 1.0
+    assert standard_error([1.0, 3.0, 6.0, 8.0], [0, 0, 1, 1]) == 2.5
+    assert math.isnan(standard_error([1.0], [0]))
+
+
+@pytest.mark.parametrize("data_dir", [None, Path()])
 def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
     for table, (tasks, labels) in paper.TABLES.items():
         runs = paper.runs_of(paper.Paper("all", out=tmp_path, data_dir=data_dir), table)
@@ -148,6 +214,9 @@ def test_two_tables_share_their_runs(tmp_path):
         (["table1", "--seeds", "colors=0"], "seeds: 'colors=0' is not allowed, expected TASK=N"),
         (["table1", "--seeds", "ten"], "seeds: 'ten' is not allowed, expected TASK=N"),
         (["table1", "--jobs", "0"], "jobs: 0 is not allowed"),
+        (["table1", "--data-dir", "nowhere"], "data_dir: nowhere does not exist"),
+        (["table1", "--tasks", "tu"], "table1 has no such rows of tu"),
+        (["table2", "--rows", "supervised"], "table2 has no such rows of colors"),
     ],
 )
 def test_a_wrong_argument_is_an_error_that_names_it(arguments, message, tmp_path, capsys):

@@ -86,9 +86,16 @@ class Job(NamedTuple):
         return " ".join([self.preset, *(f"{name}={value}" for name, value in self.values.items())])
 
     @property
+    def trained(self) -> list[tuple[int, int]]:
+        """The seed of its graphs and its own, of every network, in the order of its results."""
+        settings, first = self.settings, getattr(self.settings, "data_seed", 0)
+        draws = range(first, first + getattr(settings, "data_seeds", 1))
+        return list(itertools.product(draws, range(settings.seed, settings.seed + settings.seeds)))
+
+    @property
     def networks(self) -> int:
         """How many it trains."""
-        return self.settings.seeds * getattr(self.settings, "data_seeds", 1)
+        return len(self.trained)
 
 
 def jobs_of(grid: Grid) -> list[Job]:

@@ -1,17 +1,18 @@
 """The table of a sweep, from its jobs' folders alone: scores over the seeds of all finished jobs, and what is left."""
 
-import csv
-import io
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from experiments.protocol import read_results, title
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job
+from experiments.tabulating import aligned, write_csv
 from jattn.evaluation import spread
-from jattn.files import write_atomically
 from jattn.runs import RunError
 
 STATES = ("done", "running", "failed", "waiting")
@@ -24,12 +25,14 @@ class Score(NamedTuple):
       heading: what the table calls it; "" where only the file has it.
       mean: over the networks of all finished jobs; NaN where one of them has none.
       std: their standard deviation (ddof 0).
+      error: standard error of the mean, as `standard_error` gives it.
       paper: the paper's figure, or "".
     """
 
     heading: str
     mean: float
     std: float
+    error: float
     paper: str
 
     def __str__(self) -> str:
@@ -58,38 +61,73 @@ class Row(NamedTuple):
     failures: Mapping[str, str]
 
 
+class Finished(NamedTuple):
+    """A finished job and its results."""
+
+    job: Job
+    results: Mapping[str, Any]
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What has to be the same in results whose scores stand in one row: subsets, and layers of every figure."""
+        subsets, details = self.results["subsets"], self.job.experiment.details
+        layers = [len(subsets["all"][name]) for name in details if isinstance(subsets["all"][name], list)]
+        return *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
+
+
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
     """A row for every preset and choice of values, as far as its jobs are."""
+    return [_row(same, out) for same in rows_of(jobs)]
+
+
+def rows_of(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The jobs of each row."""
     of_row: dict[str, list[Job]] = {}
     for job in jobs:
         of_row.setdefault(job.row, []).append(job)
-    return [_row(same, out) for same in of_row.values()]
+    return list(of_row.values())
+
+
+def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[str, str]]:
+    """The finished jobs of one row, and of those with damaged results what is wrong, by name."""
+    finished, damaged = list[Finished](), dict[str, str]()
+    for job in jobs:
+        if state(out / job.name) != "done":
+            continue
+        try:
+            found = Finished(job, read_results(out / job.name, job.experiment.details))
+            if len(found.results["subsets"]["all"]["accuracy"]["values"]) != job.networks:
+                raise RunError(f"its results are not of {job.networks} networks; remove them")
+            if finished and found.kind != finished[0].kind:
+                raise RunError(f"its results are of other subsets or layers than those of {finished[0].job.name}")
+            finished.append(found)
+        except RunError as error:
+            damaged[job.name] = str(error)
+    return finished, damaged
 
 
 def _row(jobs: Sequence[Job], out: Path) -> Row:
-    states = {job.name: state(out / job.name) for job in jobs}
-    results, failures = [], {}
-    for name in [name for name, of in states.items() if of == "done"]:
-        try:
-            results.append(read_results(out / name))
-        except RunError as error:
-            states[name], failures[name] = "failed", str(error)
+    finished, failures = read_finished(jobs, out)
+    states = {job.name: state(out / job.name) for job in jobs} | dict.fromkeys(failures, "failed")
     first, asked = jobs[0], sum(job.networks for job in jobs)
-    trained = sum(len(of["subsets"]["all"]["accuracy"]["values"]) for of in results)
-    seconds = sum(sum(of["seconds"].values()) for of in results)
+    trained = sum(of.job.networks for of in finished)
+    seconds = sum(sum(of.results["seconds"].values()) for of in finished)
     for name in [name for name, of in states.items() if of == "failed" and name not in failures]:
         failures[name] = reason(out / name, last_status(out / name))
-    scores = _scores([of["subsets"] for of in results], first) if results else {}
+    scores = _scores(finished) if finished else {}
     return Row(first.preset, first.values, Counter(states.values()), (trained, asked), seconds, scores, failures)
 
 
-def _scores(results: Sequence[Mapping[str, Any]], job: Job) -> dict[str, Score]:
+def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
     """The scores of all finished jobs' networks together."""
-    paper, scores = job.experiment.paper_figures(job.preset, job.settings), {}
+    job, results = finished[0].job, [of.results["subsets"] for of in finished]
+    paper, scores = job.experiment.paper_figures(job.preset, job.settings), dict[str, Score]()
+    draws = [draw for of in finished for draw, _ in of.job.trained]
 
     def add(name: str, heading: str, spreads: Sequence[Any], figure: str = "") -> None:
         pooled = spread([value for of in spreads for value in of["values"]])
-        scores[name] = Score(heading, pooled["mean"], pooled["std"], figure)
+        error = standard_error(pooled["values"], draws)
+        scores[name] = Score(heading, pooled["mean"], pooled["std"], error, figure)
 
     for subset in results[0]:
         together, of_jobs = subset == "all", [of[subset] for of in results]
@@ -111,6 +149,21 @@ def _scores(results: Sequence[Mapping[str, Any]], job: Job) -> dict[str, Score]:
     return scores
 
 
+def standard_error(values: Sequence[float], draws: Sequence[int]) -> float:
+    """The standard error of a mean over networks, NaN where one is too few to tell.
+
+    Networks that share training graphs are no independent samples of what others come to, so that where there are
+    several draws of graphs, these are what is counted: the error is that of the mean of the draws' means.
+
+    Args:
+      values: a number a network.
+      draws: which graphs each was trained on.
+    """
+    of_draw = [[value for value, of in zip(values, draws, strict=True) if of == draw] for draw in sorted(set(draws))]
+    samples = np.array([np.mean(of) for of in of_draw] if len(of_draw) > 1 else values)
+    return float(samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else math.nan
+
+
 def table(rows: Sequence[Row]) -> str:
     """The rows as text, with the paper's figures in brackets."""
     headings = {score.heading: None for row in rows for score in row.scores.values() if score.heading}
@@ -122,33 +175,21 @@ def table(rows: Sequence[Row]) -> str:
         trained, asked = row.networks
         cells = [shown.get(heading, "-") for heading in headings]
         lines.append([label, f"{trained} of {asked}", *cells, f"{row.seconds:.0f}", jobs])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    last = len(widths) - 1
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i in (0, last) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return aligned(lines, left=(0, len(lines[0]) - 1))
 
 
-def write_csv(rows: Sequence[Row], file: Path) -> None:
+def write_summary(rows: Sequence[Row], file: Path) -> None:
     """Writes the rows as a CSV file, each subset's accuracy and AUC among them."""
     names = {name: None for row in rows for name in row.scores}
     of_paper = {name for row in rows for name, score in row.scores.items() if score.paper}
     file_rows = []
     for row in rows:
         trained, asked = row.networks
-        cells = {"preset": row.preset, **row.values, "seeds": trained, "seeds_asked": asked}
+        cells: dict[str, Any] = {"preset": row.preset, **row.values, "seeds": trained, "seeds_asked": asked}
         cells |= {f"jobs_{of}": row.jobs.get(of, 0) for of in STATES} | {"seconds": round(row.seconds, 1)}
         for name in names:
             score = row.scores.get(name)
             mean, std, paper = (score.mean, score.std, score.paper) if score else ("", "", "")
             cells |= {name: mean, f"{name}_std": std} | ({f"{name}_paper": paper} if name in of_paper else {})
         file_rows.append(cells)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(file_rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(file_rows)
-    write_atomically(file, lambda temporary: temporary.write_text(text.getvalue()))
+    write_csv(file, file_rows)
