@@ -13,7 +13,7 @@ the ball is completed from the rest of the graph. That is the same as running it
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,7 @@ from jattn.layers import Linear
 from jattn.model import Network
 from jattn.products import Sparse
 from jattn.topology import Edges
-
-Params = Any
-AnyArray = Array | np.ndarray
+from jattn.training import AnyArray, Params
 
 ROWS = 8192  # of a chunk of balls; it bounds memory
 BALLS = 128  # of a chunk
@@ -64,7 +62,8 @@ class Whole(NamedTuple):
     Attributes:
       topology: of the graph and its padding.
       features: what enters each layer and what leaves the last, [nodes, features] each.
-      order: for each feature of the last the nodes from largest to smallest, [nodes, features].
+      order: for each feature of the last the nodes from largest to smallest, [nodes, features]; for max readout alone,
+        [0, 0] without.
     """
 
     topology: Edges

@@ -15,7 +15,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn.graphs import expect_fields
+from jattn.graphs import expect_undirected, expect_usable
 from jattn.products import Sparse
 from jattn.topology import Topology, blocks, edges, over_features
 
@@ -89,12 +89,13 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
     """A set of graphs as one padded batch, as networks take it.
 
     Args:
-      graphs: a `GraphsTuple` without padding.
+      graphs: a host-side `GraphsTuple` without padding, every undirected edge listed in both directions.
       bucket: the batch's size; the smallest that holds the graphs where not given.
 
     Raises:
-      ValueError: the bucket does not hold the graphs.
+      ValueError: the bucket does not hold the graphs, or an edge leaves its graph or lacks its reverse.
     """
+    expect_undirected(graphs)
     needed = Bucket(
         nodes=int(np.sum(graphs.n_node)) + 1,
         edges=int(np.sum(graphs.n_edge)) + 1,
@@ -113,11 +114,12 @@ def put(graphs: GraphsTuple) -> Split:
     """Puts a host-side split on the device.
 
     Raises:
-      ValueError: there are no graphs, a field is missing, or an edge leaves its graph or lacks its reverse.
+      ValueError: there are no graphs, a field is missing or has another shape, or an edge leaves its graph or lacks its
+        reverse.
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
-    expect_fields(graphs)
+    expect_usable(graphs)
     receivers = np.asarray(graphs.receivers)
     if (np.diff(receivers) < 0).any():
         order = np.argsort(receivers, kind="stable")

@@ -12,6 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jattn.options import expect_at_least, expect_one_of
 from jattn.products import masked_affine
 from jattn.topology import Topology
 
@@ -30,7 +31,12 @@ def chebyshev_terms(
       topology: the graphs.
       order: how many terms, at least 1.
       aggregation: "sum" multiplies every term but T_0 x by the node's degree (order 1: its one term, by that of A + I).
+
+    Raises:
+      ValueError: the aggregation is not known, or `order` is less than 1.
     """
+    expect_one_of("aggregation", aggregation, Aggregation)
+    expect_at_least(1, order=order)
     if order == 1:
         terms = [topology.normalized(self_loops=True)(x)]
         return [(topology.degrees + 1)[:, None] * terms[0]] if aggregation == "sum" else terms
@@ -60,6 +66,7 @@ def chebyshev_filter(
     which is the same sum and lays no terms side by side. `terms` are T_0 x to T_{order-1} x side by side where they are
     known. Other arguments are those of `chebyshev_terms`.
     """
+    expect_one_of("aggregation", aggregation, Aggregation)
     width, order, features = kernel.shape
     if terms is not None or order == 1 or width < features:
         columns = chebyshev_terms(x, topology, order, aggregation) if terms is None else [terms]

@@ -153,7 +153,8 @@ def _by_class(
     ids: Sequence[Int[np.ndarray, " _"]],
 ) -> dict[str, Any]:
     """What tells a good classifier from one that predicts the largest class, on each seed's own graphs."""
-    predicted = [np.asarray(of_seed)[i].argmax(-1) for of_seed, i in zip(output, ids, strict=True)]
+    own = [np.asarray(of_seed)[i] for of_seed, i in zip(output, ids, strict=True)]
+    predicted = [np.where(np.isfinite(logits).all(-1), logits.argmax(-1), -1) for logits in own]  # -1 is no class
     labels = [label[i] for i in ids]
     recalls = [
         [100 * float(np.mean(said[true == k] == k)) for k in np.unique(true)]

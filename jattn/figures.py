@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 from jattn.files import write_atomically
+from jattn.proximity import Proximity
 
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a pooling layer or subset
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
@@ -224,13 +225,16 @@ def attention_figure(
       The figure, one panel a graph and then a colour bar.
 
     Raises:
-      ValueError: there is nothing to draw, an id is out of range, or there are not as many titles as ids.
+      ValueError: there is nothing to draw, an id is out of range, edges are not listed, or there are not as many titles
+        as ids.
     """
     total = len(graphs.n_node)
     if not len(ids) or not all(0 <= i < total for i in ids):
         raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
     if len(titles) not in (0, len(ids)):
         raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
+    if isinstance(graphs.edges, Proximity):
+        raise ValueError("graphs: their edges follow from positions; `list_edges` lists them")
     columns = min(len(ids), 5)
     rows = -(-len(ids) // columns)
     figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)

@@ -17,6 +17,7 @@ On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins 
 """
 
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -161,57 +162,48 @@ def select(graphs: GraphsTuple, ids: Int[np.ndarray, " chosen"]) -> GraphsTuple:
 
 def check(graphs: GraphsTuple) -> None:
     """Raises `ValueError` naming the first thing wrong with a numpy `GraphsTuple`; see the head of this module."""
-    _expect_names(graphs)
-    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
-    senders, receivers = np.asarray(graphs.senders), np.asarray(graphs.receivers)
+    _expect_shapes(graphs)
     by_rule = isinstance(graphs.edges, Proximity)
-    weights = np.zeros(0, np.float32) if by_rule else np.asarray(graphs.edges)
-    features, attention = (np.asarray(graphs.nodes[name]) for name in ("features", "attention"))
-    nodes, edges = int(n_node.sum()), int(n_edge.sum())
-    if by_rule and edges:
-        raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
-    if by_rule and "position" not in graphs.nodes:
-        raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
-    if (n_node < 0).any() or (n_edge < 0).any():
-        raise ValueError("n_node and n_edge: a size is negative")
-    _expect_shape("features", features, nodes, "node", ndim=2)
-    _expect_shape("attention", attention, nodes, "node")
-    for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
-        _expect_shape(name, array, edges, "directed edge")
-    _expect_shape("label", np.asarray(graphs.globals["label"]), len(n_node), "graph")
-    label = np.asarray(graphs.globals["label"])
-    named = {"features": features, "attention": attention, "weights": weights, "label": label}
-    if by_rule:
-        named["position"] = np.asarray(graphs.nodes["position"])
-        _expect_shape("position", named["position"], nodes, "node", ndim=2)
+    named = {name: np.asarray(graphs.nodes[name]) for name in ("features", "attention")}
+    named |= {} if by_rule else {"weights": np.asarray(graphs.edges)}
+    named |= {"position": np.asarray(graphs.nodes["position"])} if by_rule else {}
+    named["label"] = np.asarray(graphs.globals["label"])
     for name, array in named.items():
         _expect_finite(name, array)
-    for name, array in (("attention", attention), ("weights", weights)):
-        if (array < 0).any():
+        if name in ("attention", "weights") and (array < 0).any():
             first = int(np.argmax(array < 0))
             raise ValueError(f"{name}[{first}] is {array[first]}: expected at least 0")
-    _expect_within(senders, receivers, n_node, n_edge)
-    _expect_symmetric(senders, receivers, weights)
+    if not by_rule:
+        _expect_within(graphs)
+        _expect_symmetric(*_listed(graphs))
 
 
-def expect_fields(graphs: GraphsTuple) -> None:
-    """Raises `ValueError` where a numpy `GraphsTuple` lacks a field, or an edge its reverse: some passes over edges.
+def expect_usable(graphs: GraphsTuple) -> None:
+    """Raises `ValueError` where computations would go wrong without a word; quicker than `check`, which finds more.
 
-    Products with A take it to be symmetric, and would else have wrong gradients without a word. `check` finds more.
+    That is where a field is missing or has another shape, or where `expect_undirected` raises.
     """
-    _expect_names(graphs)
-    if isinstance(graphs.edges, Proximity):
+    _expect_shapes(graphs)
+    expect_undirected(graphs)
+
+
+def expect_undirected(graphs: GraphsTuple) -> None:
+    """Raises `ValueError` where an edge leaves its graph or lacks its reverse: some passes over edges, no sort.
+
+    Products with A take it to be symmetric, and would else have wrong gradients.
+
+    Args:
+      graphs: host-side; their edges are weights, or not looked at.
+    """
+    if np.ndim(graphs.edges) != 1 or isinstance(graphs.edges, Proximity):
         return
-    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
-    senders, receivers, weights = (np.asarray(x) for x in (graphs.senders, graphs.receivers, graphs.edges))
-    for name, array in (("senders", senders), ("receivers", receivers), ("weights", weights)):
-        _expect_shape(name, array, int(n_edge.sum()), "directed edge")
-    _expect_within(senders, receivers, n_node, n_edge)
-    if not _cancels(senders, receivers, weights, int(n_node.sum())):
-        _expect_symmetric(senders, receivers, weights)
+    _expect_within(graphs)
+    if not _cancels(*_listed(graphs), int(np.sum(graphs.n_node))):
+        _expect_symmetric(*_listed(graphs))
 
 
-def _expect_names(graphs: GraphsTuple) -> None:
+def _expect_shapes(graphs: GraphsTuple) -> None:
+    """Raises where a field is missing, or is not as long as it has to be."""
     for where, has, needed in (
         ("nodes", graphs.nodes, ("features", "attention")),
         ("globals", graphs.globals, ("label",)),
@@ -220,13 +212,35 @@ def _expect_names(graphs: GraphsTuple) -> None:
             if not isinstance(has, Mapping) or name not in has:
                 there = sorted(has) if isinstance(has, Mapping) else type(has).__name__
                 raise ValueError(f"graphs: {where} need {name!r}, they have {there}; see the head of jattn.graphs")
+    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
+    if (n_node < 0).any() or (n_edge < 0).any():
+        raise ValueError("n_node and n_edge: a size is negative")
+    nodes, edges = int(n_node.sum()), int(n_edge.sum())
+    _expect_shape("features", graphs.nodes["features"], nodes, "node", ndim=2)
+    _expect_shape("attention", graphs.nodes["attention"], nodes, "node")
+    _expect_shape("label", graphs.globals["label"], len(n_node), "graph")
+    for name in ("senders", "receivers"):
+        _expect_shape(name, getattr(graphs, name), edges, "directed edge")
+    if not isinstance(graphs.edges, Proximity):
+        _expect_shape("weights", graphs.edges, edges, "directed edge")
+        return
+    if edges:
+        raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
+    if "position" not in graphs.nodes:
+        raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
+    _expect_shape("position", graphs.nodes["position"], nodes, "node", ndim=2)
 
 
-def _expect_within(senders: np.ndarray, receivers: np.ndarray, n_node: np.ndarray, n_edge: np.ndarray) -> None:
+def _listed(graphs: GraphsTuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.asarray(graphs.senders), np.asarray(graphs.receivers), np.asarray(graphs.edges)
+
+
+def _expect_within(graphs: GraphsTuple) -> None:
     """Raises where an edge ends outside of its graph."""
+    n_node, n_edge = np.asarray(graphs.n_node), np.asarray(graphs.n_edge)
     start = np.repeat(np.cumsum(n_node, dtype=np.int32) - n_node, n_edge)
     size = np.repeat(n_node, n_edge)
-    for ends in (senders, receivers):
+    for ends in _listed(graphs)[:2]:
         if not np.issubdtype(ends.dtype, np.integer):
             raise ValueError(f"senders and receivers: expected integers, got {ends.dtype}")
         local = ends - start
@@ -286,10 +300,11 @@ def _indices(name: str, values: ArrayLike) -> np.ndarray:
     return array.astype(np.int32)
 
 
-def _expect_shape(name: str, array: np.ndarray, length: int, what: str, ndim: int = 1) -> None:
-    if array.ndim != ndim or len(array) != length:
+def _expect_shape(name: str, array: Any, length: int, what: str, ndim: int = 1) -> None:
+    shape = np.shape(array)
+    if len(shape) != ndim or shape[0] != length:
         entry = "number" if ndim == 1 else "row"
-        raise ValueError(f"{name}: expected one {entry} per {what} ({length}), got shape {array.shape}")
+        raise ValueError(f"{name}: expected one {entry} per {what} ({length}), got shape {shape}")
 
 
 def _expect_finite(name: str, array: np.ndarray) -> None:

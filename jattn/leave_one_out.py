@@ -62,7 +62,8 @@ def leave_one_out(
       real: which graphs are not padding; those that jraph's padding leaves where not given.
 
     Raises:
-      ValueError: `chunk` is less than 1, a graph has more than `largest` nodes, or `predict` returns another shape.
+      ValueError: `chunk` is less than 1, `largest` is missing inside jit, a graph has more nodes than it says, or
+        `predict` returns another shape.
     """
     expect_one_of("task", task, Task)
     expect_at_least(1, chunk=chunk)
@@ -72,16 +73,19 @@ def leave_one_out(
     n_node = jnp.where(real, graph.n_node, 0)
     graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
     place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
+    traced = isinstance(n_node, jax.core.Tracer)
     if largest is None:
+        if traced:
+            raise ValueError("largest: inside jit, where sizes can't be read, it has to be given")
         largest = max(1, int(n_node.max(initial=0)))
-    elif not isinstance(n_node, jax.core.Tracer) and int(n_node.max(initial=0)) > largest:
+    elif not traced and int(n_node.max(initial=0)) > largest:
         raise ValueError(f"largest: {largest}, but a graph has {int(n_node.max())} nodes")
     chunk = min(chunk or largest + 1, largest + 1)
     copies = jax.vmap(lambda k: predict(graph, place != k))
 
     def leave_out(step: Array, predictions: Array) -> Array:
         first = step * chunk
-        return jax.lax.dynamic_update_slice(predictions, copies(first - 1 + jnp.arange(chunk)), (first, 0, 0))
+        return jax.lax.dynamic_update_slice_in_dim(predictions, copies(first - 1 + jnp.arange(chunk)), first, axis=0)
 
     # Row k + 1 is the prediction without each graph's k-th node, row 0 that with all. As many steps as the graphs at
     # hand need, which may be fewer than `largest` does.

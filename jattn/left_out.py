@@ -20,6 +20,7 @@ from jattn.graphs import select
 from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
 from jattn.losses import Task
 from jattn.model import Network, Output
+from jattn.options import expect_one_of
 from jattn.packing import plan, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
@@ -54,8 +55,9 @@ def leave_one_out_seeds(
       progress: called now and then with the number of graphs that were done since the last call.
 
     Raises:
-      ValueError: there are no graphs, or the weights have no axis of seeds.
+      ValueError: the task is not known, there are no graphs, or the weights have no axis of seeds.
     """
+    expect_one_of("task", task, Task)
     split, seeds = everywhere(put(graphs)), seeds_of(params)
     params = fetch(params)  # from whichever devices they are on
     whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)

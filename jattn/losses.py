@@ -7,6 +7,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Num
 
 from jattn.attention import normalize_target
+from jattn.options import expect_one_of
 from jattn.pooling import Pooled
 from jattn.topology import SUM_OFFSET, Topology
 
@@ -29,7 +30,15 @@ def task_loss(
       real: which graphs are not padding.
       task: what is predicted.
       count: what the sum is divided by, where these are a part of the graphs to average; their number where not given.
+
+    Raises:
+      ValueError: the task is not known, or prediction or label has another shape than it needs.
     """
+    expect_one_of("task", task, Task)
+    if label.ndim != 1:
+        raise ValueError(f"label: expected one number per graph, got shape {label.shape}")
+    if task == "regression" and prediction.shape[1] != 1:
+        raise ValueError(f"prediction: regression is of 1 number a graph, got {prediction.shape[1]}")
     prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
     if task == "regression":
         per_graph = (prediction[:, 0] - label) ** 2

@@ -13,8 +13,8 @@ def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndar
     Outputs that are not finite are wrong. NaN where there are no graphs.
     """
     expect_one_of("task", task, Task)
-    if len(prediction) != len(label):
-        raise ValueError(f"prediction: {len(prediction)} graphs, but label has {len(label)}")
+    if np.shape(label) != (len(prediction),):
+        raise ValueError(f"label: expected one number per graph ({len(prediction)}), got shape {np.shape(label)}")
     if len(label) == 0:
         return float("nan")
     predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)

@@ -57,6 +57,9 @@ class TopK:
         return topology.kept & (rank < topology.spread(keep))
 
 
+RULES: dict[str, type[Threshold] | type[TopK]] = {"threshold": Threshold, "topk": TopK}  # by name, in files
+
+
 @dataclass(frozen=True)
 class AttentionPooling:
     """One attention pooling, placed before a convolution.
@@ -132,8 +135,7 @@ class Pool(nn.Module):
                 x if scored is None else scored, topology
             )
             alpha = topology.softmax(scores)
-        kept = self.config.rule(alpha, topology)
-        reduced = topology.keep(kept)
+        reduced = topology.keep(self.config.rule(alpha, topology))
         # Weights of 0 drop the rows too: x is finite, its own dropped rows are 0.
         weight = reduced.zero_dropped(alpha)
-        return weight[:, None] * x, reduced, Pooled(alpha, topology.kept, kept)
+        return weight[:, None] * x, reduced, Pooled(alpha, topology.kept, reduced.kept)

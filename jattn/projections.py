@@ -9,6 +9,7 @@ from typing import Literal
 
 import jax
 import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Float
 from scipy.special import betainc
 
@@ -89,12 +90,16 @@ def with_projections(state: State, pooling: str, projections: Float[np.ndarray, 
       state: its arrays have a leading axis of networks.
       pooling: the name of the pooling among the parameters, such as "pool_1"; its scorer is linear.
       projections: p of each network.
+
+    Raises:
+      ValueError: there is no such pooling, its scorer is not linear, or the projections have another shape.
     """
-
-    def replaced(path: jax.tree_util.KeyPath, weights: jax.Array) -> jax.Array:
-        if [key.key for key in path if isinstance(key, jax.tree_util.DictKey)][:3] != [pooling, "scorer", "projection"]:
-            return weights
-        # Where the other weights are, too.
-        return jax.device_put(projections.astype(np.float32).reshape(weights.shape), weights.sharding)
-
-    return state._replace(params=jax.tree_util.tree_map_with_path(replaced, state.params))
+    place, params = (pooling, "scorer", "projection", "kernel"), flatten_dict(state.params)
+    if place not in params:
+        raise ValueError(f"pooling: {pooling!r} is no pooling with a linear scorer, among: {', '.join(state.params)}")
+    before = params[place]  # [networks, features, 1]
+    if projections.shape != before.shape[:2]:
+        raise ValueError(f"projections: expected shape {before.shape[:2]}, got {projections.shape}")
+    # Where the other weights are, too.
+    params[place] = jax.device_put(projections.astype(np.float32)[:, :, None], before.sharding)
+    return state._replace(params=unflatten_dict(params))

@@ -8,7 +8,7 @@ pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in],
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from jattn.attention import Scorer
 from jattn.model import Network
-from jattn.pooling import AttentionPooling, Threshold, TopK
+from jattn.pooling import RULES, AttentionPooling
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -115,9 +115,8 @@ def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[A
     if pool is None:
         return ()
     _, supervision, rule, *places = pool
-    rules: dict[str, Callable[[float], Threshold | TopK]] = {"threshold": Threshold, "topk": TopK}
-    if rule not in rules:
-        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(rules)}")
+    if rule not in RULES:
+        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(RULES)}")
     kind, reads, *hidden = architecture or ["fc", "prev"]
     scorers = {"fc": Scorer("mlp", hidden=int(hidden[0])) if hidden else Scorer("linear"), "gnn": Scorer("network")}
     if kind not in scorers:
@@ -128,7 +127,7 @@ def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[A
         if place != "skip":
             # Nothing entered a convolution before the first: there the published models score what is pooled.
             current = reads == "curr" or i == 0
-            poolings[i] = AttentionPooling(rules[rule](float(place)), scorer, "current" if current else "previous")
+            poolings[i] = AttentionPooling(RULES[rule](float(place)), scorer, "current" if current else "previous")
     return tuple(poolings)
 
 

@@ -23,7 +23,7 @@ from jattn.training import Params, Predictions, State, TrainConfig, make_predict
 
 EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
 CACHED = 160_000  # numbers of the widest layer up to which work stays in a core's cache, a third faster
-KEPT_TERMS = 100_000_000  # numbers of the first convolution's terms of a split up to which they are kept on the device
+KEPT_TERMS = 100_000_000  # numbers of a split's first terms, and of what making them takes, up to which they are kept
 
 
 class Epoch(NamedTuple):
@@ -147,11 +147,15 @@ def _expect_classes(label: Int[np.ndarray, " graphs"], classes: int) -> None:
 
 
 def _with_first_terms(split: Split, network: Network) -> Split:
-    """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them."""
+    """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them.
+
+    Without them too where a pooling comes first, after which features are others.
+    """
     graphs = split.graphs
     nodes, features = graphs.nodes["features"].shape
     numbers = features * (network.order * nodes + len(graphs.senders))
-    if isinstance(graphs.edges, Proximity) or not nodes or numbers > KEPT_TERMS:
+    pools_first = any(pooling is not None for pooling in network.poolings[:1])
+    if isinstance(graphs.edges, Proximity) or pools_first or not nodes or numbers > KEPT_TERMS:
         return split
 
     @jax.jit

@@ -181,7 +181,7 @@ def edges(graph: GraphsTuple, real: Bool[Array, " graphs"] | None = None, adjace
     """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
 
     Args:
-      graph: the graphs.
+      graph: the graphs, every undirected edge in both directions: products with A take it to be symmetric.
       real: which of them are not padding; those that jraph's padding leaves where not given.
       adjacency: A without edges of padding, where it is laid out already; the list of edges where not given.
 
@@ -203,8 +203,8 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, " graphs"] | None =
     """The topology of a padded `GraphsTuple` as dense blocks of A.
 
     Args:
-      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them. Rows i * block to
-        (i + 1) * block - 1 are those of block i.
+      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them; every undirected edge
+        in both directions. Rows i * block to (i + 1) * block - 1 are those of block i.
       block: rows of a block; all rows make one block that fits any graphs.
       real: which graphs are not padding; those that jraph's padding leaves where not given.
 

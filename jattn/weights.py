@@ -17,11 +17,10 @@ from jattn.attention import Scorer
 from jattn.diffpool import DiffPool
 from jattn.files import read_arrays, write_arrays
 from jattn.model import Network
-from jattn.pooling import AttentionPooling, Threshold, TopK
+from jattn.pooling import RULES, AttentionPooling
 from jattn.training import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
-RULES: dict[str, Any] = {"threshold": Threshold, "topk": TopK}
 
 
 def save_network(path: str | Path, network: Network, params: Params) -> None:
@@ -32,6 +31,9 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
       network: the architecture.
       params: its parameters, with or without a leading axis of seeds; the file names them by their path in the network,
         such as `conv_0/linear/kernel`.
+
+    Raises:
+      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`.
     """
     arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
     write_arrays(Path(path), {NETWORK: json.dumps(describe(network)), **arrays})

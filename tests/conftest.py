@@ -18,6 +18,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # workers get it from the pro
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -34,3 +35,9 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"{folder} does not exist; it holds reference files that are too large for this repository")
     return folder
+
+
+@pytest.fixture
+def unchecked_types(monkeypatch) -> None:
+    """Signatures are not checked, so that functions themselves refuse what does not fit, as they do for users."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

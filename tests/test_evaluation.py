@@ -183,6 +183,14 @@ def test_what_is_kept_and_predicted_is_counted():
     assert [of_class["values"] for of_class in scores["predicted"]] == [[25, 100], [75, 0]]
 
 
+def test_outputs_that_are_not_finite_are_of_no_class():
+    logits = np.full((1, 2, 2), np.nan, np.float32)
+    nodes = np.zeros((1, 3), np.float32)
+    scores = score(Predictions(logits, (nodes,), (nodes == 0,)), {"a": subset([1, 2], [0, 1])}, "classification")["all"]
+    assert [scores[name]["values"] for name in ("accuracy", "balanced_accuracy")] == [[0], [0]]
+    assert [of_class["values"] for of_class in scores["predicted"]] == [[0], [0]]
+
+
 def test_without_any_target_there_is_no_auc_and_with_one_there_is():
     rng = np.random.default_rng(0)
     subsets = {"a": subset([3, 4], [0, 1]), "b": subset([5], [0])}

@@ -117,6 +117,7 @@ def test_published_files_are_read(shared, tmp_path):
         (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
         (["diffpool", "--pool-before", "2"], "pool_before: 2 is not allowed, expected 0 to 1"),
         (["diffpool", "--clusters", "0"], "clusters: 0 is not allowed, expected at least 1"),
+        (["weak", "--leave-one-out-auc"], "leave_one_out_auc: attention=weak has an AUC of its own; leave it out"),
         (["weak", "--clusters", "4"], "clusters: DiffPool goes without attention=weak; say --attention none"),
         (["--data-dir", "/nowhere"], "/nowhere"),
         (["--train-graphs", "-4"], "train_graphs: -4 is not allowed"),

@@ -14,6 +14,7 @@ from jattn.figures import (
     training_figure,
 )
 from jattn.graphs import from_arrays
+from jattn.proximity import Proximity
 
 
 def curve(*values):
@@ -185,6 +186,12 @@ def test_given_positions_are_used():
 def test_ids_without_a_graph_are_refused(ids):
     with pytest.raises(ValueError, match="from 0 to 1"):
         attention_figure(*split(3, 4), ids=ids)
+
+
+def test_edges_that_follow_from_positions_have_to_be_listed():
+    graphs, *drawn = split(3)
+    with pytest.raises(ValueError, match="`list_edges` lists them"):
+        attention_figure(graphs._replace(edges=Proximity(1.0)), *drawn, [0])
 
 
 def test_a_title_too_many_is_refused():

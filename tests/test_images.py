@@ -80,6 +80,11 @@ def test_attention_is_of_the_mean_of_channels():
         image_graphs([pixels], attention="dark")
 
 
+def test_a_target_that_is_not_known_is_refused_before_images_are_cut(unchecked_types):
+    with pytest.raises(ValueError, match="attention: 'brigth' is not known, expected one of: bright, nonzero"):
+        image_graphs(["no-such-file.png"], attention="brigth")
+
+
 def test_settings_are_those_of_superpixels():
     graphs = image_graphs([image(28, 28)] * 60, segmentation=Segmentation(most=5), edges=Proximity(0.5), processes=2)
     assert graphs.n_node.max() <= 5

@@ -90,6 +90,20 @@ def test_replacing_p_is_training_from_it():
         np.testing.assert_array_equal(a, b)
 
 
+def test_projections_that_fit_no_pooling_are_refused():
+    def starts(pooling, p):
+        return lambda state: with_projections(state, pooling, p)
+
+    for pooling, p, message in (
+        ("pool_2", np.zeros((2, 4)), "pooling: 'pool_2' is no pooling with a linear scorer, among: conv_0,"),
+        ("pool_1", np.zeros((2, 3)), r"projections: expected shape \(2, 4\), got \(2, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trained(starts(pooling, p))
+    with pytest.raises(ValueError, match="no pooling with a linear scorer"):
+        trained(starts("pool_1", np.zeros((2, 4))), scorer="mlp")
+
+
 def rows(file):
     return list(csv.DictReader(file.read_text().splitlines()))
 
@@ -137,14 +151,11 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
 
 def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
     out = tmp_path / "study"
-    chosen = ["--models", "gcn", "--supervision", "weak", "--distributions", "uniform"]
+    chosen = ["--models", "gin", "--supervision", "unsupervised", "weak", "--distributions", "uniform"]
     initialization.main([*SMALL, *chosen, "--cosines", "-0.75", "1", "--dynamics-epochs", "2", "--out", str(out)])
     table = rows(out / "dynamics.csv")
     assert {(row["supervision"], row["cosine"], row["epoch"]) for row in table} == {
-        (supervision, cosine, epoch)
-        for supervision in ("unsupervised", "supervised")
-        for cosine in ("-0.75", "1")
-        for epoch in "12"
+        (supervision, cosine, epoch) for supervision in ("unsupervised",) for cosine in ("-0.75", "1") for epoch in "12"
     }
     first = {row["cosine"]: float(row["auc"]) for row in table if row["epoch"] == "1"}
     assert first["1"] > 90 > 50 > first["-0.75"]
@@ -162,6 +173,7 @@ def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
         ({"sigmas": (1.0, 1.0)}, "none twice"),
         ({"dimensions": (2,)}, "expected at least 3"),
         ({"cosines": (2.0,)}, "expected 5 at most, from -1 to 1"),
+        ({"cosines": (-1.0, -0.5, 0.0, 0.5, 0.9, 1.0)}, "expected 5 at most, from -1 to 1"),
         ({"models": ()}, "models: .* expected at least one"),
         ({"seeds": 0}, "seeds: 0 is not allowed"),
     ],

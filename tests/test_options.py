@@ -8,10 +8,24 @@ import pytest
 from flax import linen as nn
 
 import jattn
+from jattn.losses import task_loss
+from jattn.metrics import accuracy
+from jattn.proximity import Proximity
 
 GRAPHS = jraph.batch_np(
     [jattn.from_arrays(np.eye(n, 4), [0, 1], [1, 0], attention=np.arange(n), label=n) for n in (2, 3, 4)]
 )
+BY_RULE = GRAPHS._replace(
+    edges=Proximity(1.0), senders=np.zeros(0, int), receivers=np.zeros(0, int), n_edge=np.zeros(3, int)
+)
+
+
+def with_label(label):
+    return GRAPHS._replace(globals={"label": label})
+
+
+def with_nodes(**fields):
+    return GRAPHS._replace(nodes={**GRAPHS.nodes, **fields})
 
 
 @pytest.mark.parametrize(
@@ -61,6 +75,15 @@ def test_what_is_not_known_is_refused(make, message):
         ({"graphs": GRAPHS._replace(senders=GRAPHS.senders - 9)}, "node -9 of edge 0 is out of range"),
         ({"graphs": GRAPHS._replace(senders=GRAPHS.senders * 1.0)}, "senders and receivers: expected integers"),
         ({"graphs": GRAPHS._replace(globals={})}, r"globals need 'label', they have \[\]"),
+        ({"graphs": with_label(np.zeros((3, 1)))}, r"label: expected one number per graph \(3\), got shape \(3, 1\)"),
+        ({"graphs": with_label(np.zeros(2))}, r"label: expected one number per graph \(3\), got shape \(2,\)"),
+        (
+            {"graphs": with_nodes(features=np.zeros((8, 4)))},
+            r"features: expected one row per node \(9\), got",
+        ),
+        ({"graphs": with_nodes(attention=np.zeros((9, 1)))}, r"attention: expected one number per node \(9\)"),
+        ({"graphs": BY_RULE}, 'weights by proximity need "position"'),
+        ({"graphs": BY_RULE._replace(n_edge=GRAPHS.n_edge)}, "senders: expected one number per directed edge"),
     ],
 )
 def test_training_refuses_what_does_not_fit(settings, message):
@@ -85,6 +108,59 @@ def test_predicting_needs_an_axis_of_seeds():
 def test_labels_are_numbers():
     with pytest.raises(ValueError, match=r"label: expected one number per graph \(3\), got shape \(3, 1\)"):
         jattn.check(GRAPHS._replace(globals={"label": GRAPHS.globals["label"][:, None]}))
+
+
+def test_losses_and_layers_refuse_what_they_would_take_for_something_else(unchecked_types):
+    output, label, real = jnp.zeros((3, 1)), jnp.zeros(3), jnp.ones(3, bool)
+    for arguments, message in (
+        ((output, label[:, None], real, "regression"), r"label: expected one number per graph, got shape \(3, 1\)"),
+        ((jnp.zeros((3, 2)), label, real, "regression"), "prediction: regression is of 1 number a graph, got 2"),
+        ((output, label, real, "Regression"), "task: 'Regression' is not known"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            task_loss(*arguments)
+    with pytest.raises(ValueError, match=r"label: expected one number per graph \(3\), got shape \(3, 1\)"):
+        accuracy(np.zeros((3, 1)), np.zeros((3, 1)), "regression")
+    graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
+    x, topology = graph.nodes["features"], jattn.edges(graph)
+    for order in (1, 2):
+        with pytest.raises(ValueError, match="aggregation: 'Sum' is not known, expected one of: mean, sum"):
+            jattn.ChebyGINConv(8, order, "Sum").init(jax.random.key(0), x, topology)
+    params = jax.tree.map(lambda w: w[None], jattn.Network().init(jax.random.key(0), graph)["params"])
+    with pytest.raises(ValueError, match="task: 'Classification' is not known"):
+        jattn.leave_one_out_seeds(jattn.Network(), params, GRAPHS, "Classification")
+
+
+def test_one_way_edges_are_refused_where_batches_are_padded():
+    with pytest.raises(ValueError, match=r"edge 4 \(5 -> 6\) has no reverse"):
+        jattn.pad(GRAPHS._replace(receivers=np.array([1, 0, 3, 2, 6, 7])))
+
+
+def test_nodes_that_a_rule_of_ones_own_keeps_are_among_those_that_were_there():
+    graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
+    everything = jattn.AttentionPooling(lambda alpha, topology: alpha >= 0)
+    poolings = (None, jattn.AttentionPooling(jattn.TopK(0.5)), everything)
+    for compact in (False, True):
+        network = jattn.Network(filters=(8, 8, 8), poolings=poolings, compact=compact)
+        output = network.apply(network.init(jax.random.key(0), graph), graph)
+        np.testing.assert_array_equal(output.poolings[1].kept, output.poolings[0].kept)
+
+
+def test_leaving_nodes_out_needs_the_largest_size_inside_jit():
+    with pytest.raises(ValueError, match="largest: inside jit"):
+        jax.jit(lambda graph: jattn.leave_one_out(lambda graph, kept: jnp.zeros((4, 1)), graph))(jattn.pad(GRAPHS))
+
+
+def test_nodes_are_left_out_with_64_bits_too():
+    graphs = jattn.pad(GRAPHS)
+    graph_of = np.repeat(np.arange(4), graphs.n_node)
+
+    def predict(graph, kept):
+        return jraph.segment_sum(kept * graph.nodes["features"].sum(1), jnp.asarray(graph_of), 4)[:, None]
+
+    with jax.enable_x64(True):
+        in_64 = jattn.leave_one_out(predict, graphs).attention
+    np.testing.assert_allclose(in_64, jattn.leave_one_out(predict, graphs).attention, rtol=1e-6)
 
 
 def test_leaving_nodes_out_refuses_predictions_of_another_shape():

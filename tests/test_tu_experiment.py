@@ -149,7 +149,9 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
         (["--folds", "1"], "folds: 1 is not allowed"),
         (["global", "--tune", "3"], "global pooling has no attention"),
         (["--tune", "3", "--data-seeds", "2"], "data_seeds: 2 is not allowed with --tune"),
-        (["--storage", "sqlite:///x"], "there is no study without --tune"),
+        (["--storage", "sqlite:///x"], "storage: there is no study without --tune"),
+        (["--folds", "7"], "folds: there is no study without --tune"),
+        (["--tune-init"], "tune_init: there is no study without --tune"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):

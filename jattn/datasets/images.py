@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from jattn.datasets.segments import MNIST_75SP, Image, Segmentation
 from jattn.datasets.superpixels import Superpixels, superpixels
 from jattn.graphs import check
+from jattn.options import expect_one_of
 from jattn.proximity import Proximity
 
 Target: TypeAlias = Literal["bright", "nonzero"]
@@ -55,6 +56,7 @@ def image_graphs(
       FileNotFoundError: a file does not exist.
       ValueError: something is no image, or an argument does not fit the images.
     """
+    expect_target(attention)
     found = superpixels(images, segmentation, processes)
     labels = np.asarray(label)
     if labels.ndim > 1 or labels.shape not in ((), (len(found.n_node),)):
@@ -65,6 +67,12 @@ def image_graphs(
     graphs = superpixel_graphs(found, x, np.broadcast_to(labels, len(found.n_node)), attention, edges)
     check(graphs)
     return graphs
+
+
+def expect_target(attention: Target | None) -> None:
+    """Raises `ValueError` unless that is a kind of target attention; before images are cut, which takes long."""
+    if attention is not None:
+        expect_one_of("attention", attention, Target)
 
 
 def raw_features(found: Superpixels, columns: int | None = None) -> Float32[np.ndarray, "nodes features"]:
@@ -131,6 +139,4 @@ def _target(found: Superpixels, kind: Target | None) -> np.ndarray:
         return np.zeros_like(intensity)
     if kind == "nonzero":
         return (intensity > 0).astype(np.float32)
-    if kind == "bright":
-        return np.where(intensity >= 0.5, intensity, np.float32(0))
-    raise ValueError(f"attention: {kind!r} is not allowed, expected 'bright' or 'nonzero'")
+    return np.where(intensity >= 0.5, intensity, np.float32(0))

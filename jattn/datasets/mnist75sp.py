@@ -8,7 +8,7 @@ from jaxtyping import Float32, UInt8
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
-from jattn.datasets.images import NEARBY, Target, normalized, raw_features, statistics, superpixel_graphs
+from jattn.datasets.images import NEARBY, Target, expect_target, normalized, raw_features, statistics, superpixel_graphs
 from jattn.datasets.mnist import TRAIN, mnist
 from jattn.datasets.superpixels import Superpixels, cached_superpixels
 from jattn.proximity import Proximity
@@ -74,6 +74,7 @@ def mnist75sp(
     most = TRAIN - VALIDATION if validation else TRAIN
     if train_images is not None and not 1 <= train_images <= most:
         raise ValueError(f"train_images: {train_images} is not allowed, expected 1 to {most}")
+    expect_target(attention)
     given = None if mean is None and std is None else statistics(mean, std, COLUMNS + 2)
     data = mnist(data_dir)
     whole = cached_superpixels(data.train_images) if train_images is None else None
