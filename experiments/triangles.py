@@ -76,7 +76,7 @@ PRESETS = {
     "global-h": replace(GLOBAL, **HIGH),
     "global-gcn": replace(GLOBAL, order=1, aggregation="mean", hidden=None),
     "global-gin": replace(GLOBAL, **GIN),
-    # Degrees and features of clusters are sums over many nodes: at a rate of 0.001 the loss jumps, by up to 10,000 times.
+    # Degrees and features of clusters are sums over many nodes: at 0.001 the loss jumps, by up to 10,000 times.
     "diffpool": replace(GLOBAL, clusters=4, pool_before=(1,), learning_rate=3e-4),
     "upper-bound": replace(SUPERVISED, attention="truth", threshold=0.0),
 }
