@@ -178,9 +178,9 @@ def _runs(paper: Paper, task: str, labels: Mapping[str, str]) -> Runs:
 
 
 def _data_dir(folder: Path, task: str) -> Path:
-    """MNIST's files may have a folder of their own among the data sets."""
+    """The folder of a task's files, whichever the working directory; MNIST's may have one of their own."""
     own = folder / "mnist"
-    return own if task == "mnist75sp" and own.is_dir() else folder
+    return (own if task == "mnist75sp" and own.is_dir() else folder).absolute()
 
 
 def main(arguments: Sequence[str]) -> None:
