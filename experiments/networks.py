@@ -35,7 +35,7 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     """
     rows: list[Row] = []
     for of_row in rows_of(jobs):
-        for job, results in read_finished(of_row, out)[0]:
+        for job, _, results in read_finished(of_row, out)[0]:
             subsets, drawn = results["subsets"], hasattr(job.settings, "data_seeds")
             auc = subsets["all"]["attention_auc"]
             for i, (data_seed, seed) in enumerate(job.trained):

@@ -10,12 +10,13 @@
     python -m experiments.paper all --no-run                   tables, pictures and report of what is done
 
 Runs that are there are kept, those that were cut go on, and as many run at once as there are GPUs, or else cores. What
-was asked for is printed. Of all finished runs in --out the tables are written as text, Markdown and CSV, with
-report.html, one file that has tables, pictures and settings. The paper's figures stand in brackets beside ours; * marks
-those that differ by more than three standard errors. networks-TASK.csv has a row of scores for each network, and
-networks.png draws their accuracy against the AUC of their attention.
+was asked for is printed. Of all finished runs in --out, up to --seeds, the tables are written as text, Markdown and
+CSV, with report.html, one file that has tables, pictures and settings. The paper's figures stand in brackets beside
+ours; * marks those that differ by more than three standard errors. networks-TASK.csv has a row of scores for each
+network, and networks.png draws their accuracy against the AUC of their attention.
 """
 
+import functools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +25,10 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
+from experiments.command import GeneratedSettings
 from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
-from experiments.running import MAY_DIFFER, fail
+from experiments.running import fail
 from experiments.sweep import command
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Grid, Job, jobs_of
@@ -35,7 +37,7 @@ from experiments.sweeps.summary import read_rows
 from experiments.tabulating import write_csv
 from jattn.figures import save
 from jattn.options import expect_at_least
-from jattn.runs import RunError, expect_same
+from jattn.runs import RunError, read_config
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -159,22 +161,23 @@ class Runs(NamedTuple):
 def runs_of(paper: Paper, part: str) -> list[Runs]:
     """The runs that a table needs, or the figures; those that two of these need have the same folder."""
     tasks, labels = TABLES.get(part, FIGURES)
-    return [_runs(paper, task, labels) for task in tasks if task in paper.tasks]
+    wanted = [preset for preset in labels if not paper.rows or preset in paper.rows]
+    found = [(task, _jobs(task, paper.seeds_of(task), paper.data_dir)) for task in tasks if task in paper.tasks]
+    return [Runs(task, labels, [job for job in jobs if job.preset in wanted]) for task, jobs in found]
 
 
-def _runs(paper: Paper, task: str, labels: Mapping[str, str]) -> Runs:
-    published = () if paper.data_dir is None else ("--data-dir", str(_data_dir(paper.data_dir, task)))
+@functools.cache
+def _jobs(task: str, seeds: int, data_dir: Path | None) -> Sequence[Job]:
+    """The runs of all rows that a task has in any table."""
+    published = () if data_dir is None else ("--data-dir", str(_data_dir(data_dir, task)))
     of_task = (*DRAWS, "--quiet") if task == "tu" else ("--quiet",)
-    seeds, a_job = paper.seeds_of(task), SEEDS_A_JOB.get(task, 1)
-    vary = {"dataset": DATASETS} if task == "tu" else {}
+    a_job, vary = SEEDS_A_JOB.get(task, 1), {"dataset": DATASETS} if task == "tu" else {}
     by_arguments: dict[tuple[str, ...], list[str]] = {}
-    for preset in labels:
-        if not paper.rows or preset in paper.rows:
-            data = () if task == "colors" and preset in GENERATED else published
-            by_arguments.setdefault((*data, *OWN.get(preset, ()), *of_task), []).append(preset)
+    for preset in TABLE_2 if task == "tu" else TABLE_3:
+        data = () if task == "colors" and preset in GENERATED else published
+        by_arguments.setdefault((*data, *OWN.get(preset, ()), *of_task), []).append(preset)
     grids = [Grid(task, tuple(own), 0, seeds, a_job, (), vary, said) for said, own in by_arguments.items()]
-    jobs = [job for grid in grids for job in jobs_of(grid)]
-    return Runs(task, labels, jobs)
+    return [job for grid in grids for job in jobs_of(grid)]
 
 
 def _data_dir(folder: Path, task: str) -> Path:
@@ -211,16 +214,17 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed.
 
     Raises:
-      RunError: a run that is there has other settings, such as another --data-dir.
+      RunError: a run that is there is of drawn data and others are to be of published ones, or the other way round.
     """
     paper.out.mkdir(parents=True, exist_ok=True)
     failures = _run(paper, parts, commands) if paper.run else {}
     everything = {table: runs_of(replace(paper, tasks=TASKS, rows=()), table) for table in TABLES}
     sections = [_section(table, runs, paper.out) for table, of in everything.items() for runs in of]
     sections = [section for section in sections if section.rows]
-    asked = [section for section in sections if section.table in paper.parts and section.task in paper.tasks]
-    if asked:
-        print("\n\n".join([*map(as_text, asked), LEGEND]))
+    asked = [_asked(section, paper) for section in sections if section.table in parts and section.task in paper.tasks]
+    shown = [as_text(section) for section in asked if section.rows]
+    if shown:
+        print(*shown, LEGEND, sep="\n\n")
     write_tables(sections, paper.out)
     _write_networks(everything, paper.out)
     write_report(
@@ -228,7 +232,7 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     )
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
     failed = {paper.out / name: why for name, why in failures.items()}
-    for runs in _longest(everything):
+    for runs in _longest(parts):
         damaged = [row.failures for row in read_rows(runs.jobs, paper.out / runs.task)]
         failed |= {paper.out / runs.task / name: why for of_row in damaged for name, why in of_row.items()}
     for folder, why in failed.items():
@@ -239,15 +243,25 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
 
 def _run(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Runs those of the commands that are not finished; why some failed, by name."""
-    for runs in _longest(parts):
-        for job in runs.jobs:
-            expect_same(paper.out / runs.task / job.name, job.settings, MAY_DIFFER)
+    _expect_same_data(paper, parts)
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
     failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)
         raise SystemExit(128 + asked)
     return failures
+
+
+def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> None:
+    """Raises `RunError` where a run that is there is of drawn data and others are to be of published ones, or so."""
+    for runs in _longest(parts):
+        for job in runs.jobs:
+            config, now = read_config(paper.out / runs.task / job.name), getattr(job.settings, "data_dir", None)
+            if isinstance(job.settings, GeneratedSettings) and config is not None:
+                there = config.get("data_dir")
+                if (there is None) != (now is None):
+                    of = "drawn data" if there is None else f"--data-dir {there}"
+                    raise RunError(f"{paper.out / runs.task / job.name}: a run of {of}; say the same, or another --out")
 
 
 def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
@@ -311,6 +325,12 @@ def _longest(parts: Mapping[str, Sequence[Runs]]) -> list[Runs]:
 def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
     """Of each run, by the name of its folder within that of all."""
     return {f"{runs.task}/{job.name}": command(job, out / runs.task) for job in runs.jobs}
+
+
+def _asked(section: Section, paper: Paper) -> Section:
+    """The rows of a section that were asked for."""
+    chosen = [i for i, row in enumerate(section.rows) if not paper.rows or row.preset in paper.rows]
+    return section._replace(rows=[section.rows[i] for i in chosen], folders=[section.folders[i] for i in chosen])
 
 
 def _section(table: str, runs: Runs, out: Path) -> Section:

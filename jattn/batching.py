@@ -89,7 +89,8 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
     """A set of graphs as one padded batch, as networks take it.
 
     Args:
-      graphs: a host-side `GraphsTuple` without padding, every undirected edge listed in both directions.
+      graphs: a host-side `GraphsTuple` without padding. Where `edges` is an array of weights, they are A's, every
+        undirected edge listed in both directions; edges with features of other shapes may be directed.
       bucket: the batch's size; the smallest that holds the graphs where not given.
 
     Raises:

@@ -193,10 +193,11 @@ def expect_undirected(graphs: GraphsTuple) -> None:
     Products with A take it to be symmetric, and would else have wrong gradients.
 
     Args:
-      graphs: host-side; their edges are weights, or not looked at.
+      graphs: host-side; not looked at where `edges` is no array of one weight each.
     """
     if np.ndim(graphs.edges) != 1 or isinstance(graphs.edges, Proximity):
         return
+    _expect_listed(graphs)
     _expect_within(graphs)
     if not _cancels(*_listed(graphs), int(np.sum(graphs.n_node))):
         _expect_symmetric(*_listed(graphs))
@@ -219,16 +220,20 @@ def _expect_shapes(graphs: GraphsTuple) -> None:
     _expect_shape("features", graphs.nodes["features"], nodes, "node", ndim=2)
     _expect_shape("attention", graphs.nodes["attention"], nodes, "node")
     _expect_shape("label", graphs.globals["label"], len(n_node), "graph")
-    for name in ("senders", "receivers"):
-        _expect_shape(name, getattr(graphs, name), edges, "directed edge")
     if not isinstance(graphs.edges, Proximity):
-        _expect_shape("weights", graphs.edges, edges, "directed edge")
+        _expect_listed(graphs)
         return
-    if edges:
+    if edges or np.size(graphs.senders) or np.size(graphs.receivers):
         raise ValueError(f"n_edge: {edges} edges are listed, but `edges` is a rule for their weights")
     if "position" not in graphs.nodes:
         raise ValueError('nodes: weights by proximity need "position", [nodes, dimensions]')
     _expect_shape("position", graphs.nodes["position"], nodes, "node", ndim=2)
+
+
+def _expect_listed(graphs: GraphsTuple) -> None:
+    """Raises where what is listed of edges is not as long as it has to be."""
+    for name, array in (("senders", graphs.senders), ("receivers", graphs.receivers), ("weights", graphs.edges)):
+        _expect_shape(name, array, int(np.sum(graphs.n_edge)), "directed edge")
 
 
 def _listed(graphs: GraphsTuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,8 +1,9 @@
 """The task loss, the KL divergence of attention from its target, and the auxiliary loss of DiffPool."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Num
 
@@ -34,17 +35,23 @@ def task_loss(
     Raises:
       ValueError: the task is not known, or prediction or label has another shape than it needs.
     """
-    expect_one_of("task", task, Task)
-    if label.ndim != 1:
-        raise ValueError(f"label: expected one number per graph, got shape {label.shape}")
-    if task == "regression" and prediction.shape[1] != 1:
-        raise ValueError(f"prediction: regression is of 1 number a graph, got {prediction.shape[1]}")
+    expect_of_task(prediction, label, task)
     prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
     if task == "regression":
         per_graph = (prediction[:, 0] - label) ** 2
     else:
         per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
     return _mean(per_graph, real, count)
+
+
+def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
+    """Raises `ValueError` unless predictions are as a task's are, [graphs, outputs], and there is a label for each."""
+    expect_one_of("task", task, Task)
+    if np.ndim(prediction) != 2 or (task == "regression" and prediction.shape[1] != 1):
+        outputs = "1" if task == "regression" else "classes"
+        raise ValueError(f"prediction: expected shape [graphs, {outputs}], got {np.shape(prediction)}")
+    if np.shape(label) != (len(prediction),):
+        raise ValueError(f"label: expected one number per graph ({len(prediction)}), got shape {np.shape(label)}")
 
 
 def attention_loss(

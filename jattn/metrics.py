@@ -3,8 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float, Num
 
-from jattn.losses import Task
-from jattn.options import expect_one_of
+from jattn.losses import Task, expect_of_task
 
 
 def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, " graphs"], task: Task) -> float:
@@ -12,9 +11,7 @@ def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndar
 
     Outputs that are not finite are wrong. NaN where there are no graphs.
     """
-    expect_one_of("task", task, Task)
-    if np.shape(label) != (len(prediction),):
-        raise ValueError(f"label: expected one number per graph ({len(prediction)}), got shape {np.shape(label)}")
+    expect_of_task(prediction, label, task)
     if len(label) == 0:
         return float("nan")
     predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)

@@ -93,7 +93,7 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
             held.enter_context(FileLock(folder / ".lock", timeout=0))
             for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
                 left.unlink()
-            if expect_same(folder, config, may_differ) or not config_file.exists():
+            if _expect_same(folder, config, may_differ) or not config_file.exists():
                 results.unlink(missing_ok=True)
             write_json(config_file, settings)
             lines = held.enter_context(closing(Lines(folder / "metrics.jsonl")))
@@ -109,33 +109,45 @@ def is_finished(folder: Path, config: Any, may_differ: Collection[str] = ("out",
     if not (folder / "config.json").exists() or not (folder / RESULTS).exists():
         return False
     try:
-        return not expect_same(folder, config, may_differ)
+        return not _expect_same(folder, config, may_differ)
     except RunError:
         return False
 
 
-def expect_same(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
+def _expect_same(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
     """Raises a `RunError` where a folder holds a run of another configuration; arguments as in `open_run`.
 
     Returns:
       Whether it holds a run whose study had another length.
     """
-    config_file, settings = folder / "config.json", plain(config)
-    if not config_file.exists():
+    before, settings = read_config(folder), plain(config)
+    if before is None:
         return False
-    try:
-        before = json.loads(config_file.read_text())
-    except ValueError as error:
-        raise RunError(f"{config_file}: not JSON ({error}); remove it or choose another folder") from error
-    if not isinstance(before, dict):
-        raise RunError(f"{config_file}: not a run's configuration; remove it or choose another folder")
     names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
     longer = ["tune"] if before.get("tune") and settings.get("tune") else []  # a study may be made longer
     changed = [name for name in names if name not in (*may_differ, *longer)]
     if changed:
         changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in changed)
-        raise RunError(f"{config_file.parent} holds a run of another configuration; choose another folder\n{changes}")
+        raise RunError(f"{folder} holds a run of another configuration; choose another folder\n{changes}")
     return "tune" in names
+
+
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """The configuration of the run in a folder, as JSON has it; None where there is none.
+
+    Raises:
+      RunError: it is damaged.
+    """
+    file = folder / "config.json"
+    try:
+        found = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise RunError(f"{file}: not JSON ({error}); remove it or choose another folder") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{file}: not a run's configuration; remove it or choose another folder")
+    return found
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -106,7 +106,8 @@ def test_losses_of_the_parts_of_a_batch_over_one_count_add_up_to_that_of_the_bat
     def losses(graph_list, count=None):
         graph = pad(graph_list)
         topology = edges(graph)
-        prediction = topology.max(topology.zero_dropped(jnp.abs(graph.nodes["features"])))
+        outputs = topology.max(topology.zero_dropped(jnp.abs(graph.nodes["features"])))
+        prediction = outputs[:, :1] if task == "regression" else outputs
         pooled = Pooled(topology.softmax(graph.nodes["features"][:, 0]), topology.kept, topology.kept)
         by_task = task_loss(prediction, graph.globals["label"], topology.real, task, count)
         return np.array([by_task, attention_loss(pooled, graph.nodes["attention"], topology, count)])

@@ -83,7 +83,7 @@ def test_what_is_not_known_is_refused(make, message):
         ),
         ({"graphs": with_nodes(attention=np.zeros((9, 1)))}, r"attention: expected one number per node \(9\)"),
         ({"graphs": BY_RULE}, 'weights by proximity need "position"'),
-        ({"graphs": BY_RULE._replace(n_edge=GRAPHS.n_edge)}, "senders: expected one number per directed edge"),
+        ({"graphs": BY_RULE._replace(n_edge=GRAPHS.n_edge)}, "n_edge: 6 edges are listed, but `edges` is a rule"),
     ],
 )
 def test_training_refuses_what_does_not_fit(settings, message):
@@ -113,14 +113,20 @@ def test_labels_are_numbers():
 def test_losses_and_layers_refuse_what_they_would_take_for_something_else(unchecked_types):
     output, label, real = jnp.zeros((3, 1)), jnp.zeros(3), jnp.ones(3, bool)
     for arguments, message in (
-        ((output, label[:, None], real, "regression"), r"label: expected one number per graph, got shape \(3, 1\)"),
-        ((jnp.zeros((3, 2)), label, real, "regression"), "prediction: regression is of 1 number a graph, got 2"),
+        ((output, label[:, None], real, "regression"), r"label: expected one number per graph \(3\), got shape \(3, 1"),
+        ((output, label[:1], real, "classification"), r"label: expected one number per graph \(3\), got shape \(1,\)"),
+        ((jnp.zeros((3, 2)), label, real, "regression"), r"prediction: expected shape \[graphs, 1\], got \(3, 2\)"),
+        ((label, label, real, "classification"), r"prediction: expected shape \[graphs, classes\], got \(3,\)"),
         ((output, label, real, "Regression"), "task: 'Regression' is not known"),
     ):
         with pytest.raises(ValueError, match=message):
             task_loss(*arguments)
-    with pytest.raises(ValueError, match=r"label: expected one number per graph \(3\), got shape \(3, 1\)"):
-        accuracy(np.zeros((3, 1)), np.zeros((3, 1)), "regression")
+    for prediction, of, task, message in (
+        (np.zeros((3, 1)), np.zeros((3, 1)), "regression", r"label: expected one number per graph \(3\), got shape"),
+        (np.zeros((3, 2)), np.zeros(3), "regression", r"prediction: expected shape \[graphs, 1\], got \(3, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            accuracy(prediction, of, task)
     graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
     x, topology = graph.nodes["features"], jattn.edges(graph)
     for order in (1, 2):
@@ -134,15 +140,17 @@ def test_losses_and_layers_refuse_what_they_would_take_for_something_else(unchec
 def test_one_way_edges_are_refused_where_batches_are_padded():
     with pytest.raises(ValueError, match=r"edge 4 \(5 -> 6\) has no reverse"):
         jattn.pad(GRAPHS._replace(receivers=np.array([1, 0, 3, 2, 6, 7])))
+    with pytest.raises(ValueError, match=r"weights: expected one number per directed edge \(6\), got shape \(5,\)"):
+        jattn.pad(GRAPHS._replace(edges=np.ones(5)))
 
 
 def test_nodes_that_a_rule_of_ones_own_keeps_are_among_those_that_were_there():
     graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
     everything = jattn.AttentionPooling(lambda alpha, topology: alpha >= 0)
     poolings = (None, jattn.AttentionPooling(jattn.TopK(0.5)), everything)
-    for compact in (False, True):
+    for compact, topology in ((False, jattn.edges(graph)), (True, jattn.blocks(graph, 16))):
         network = jattn.Network(filters=(8, 8, 8), poolings=poolings, compact=compact)
-        output = network.apply(network.init(jax.random.key(0), graph), graph)
+        output = network.apply(network.init(jax.random.key(0), graph), graph, topology)
         np.testing.assert_array_equal(output.poolings[1].kept, output.poolings[0].kept)
 
 

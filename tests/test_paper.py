@@ -130,13 +130,39 @@ def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_thr
     assert len(whole["networks-colors.csv"].splitlines()) == 1 + 30
 
 
+def test_finished_runs_of_other_settings_are_no_part_of_a_row(two_of_three, capsys):
+    folder = two_of_three / "colors/weak_seeds=10-19"
+    config = json.loads((folder / "config.json").read_text())
+    for changes, what in (
+        ({"threshold": 0.1}, "its threshold is 0.1, not 0.05; remove it, and the command makes it again"),
+        ({"data_dir": "published"}, "its results are of other data, subsets or layers than those of weak_seeds=0-9"),
+        ({"epochs": 3}, "its epochs is 3, not 300"),
+    ):
+        write_json(folder / "config.json", config | changes)
+        with pytest.raises(SystemExit):
+            paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+        assert f"{folder}: {what}" in capsys.readouterr().err
+    del config["threshold"]  # as an older version wrote it, which had no such setting
+    write_json(folder / "config.json", config | {"quiet": True, "out": "elsewhere"})
+    paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+    assert " 95.0 ± 5.0 (100) *" in capsys.readouterr().out
+
+
+def test_runs_that_were_not_asked_for_are_no_reason_to_fail(two_of_three, capsys):
+    (two_of_three / "colors/weak_seeds=0-9/results.json").write_text("{}")
+    paper.main(["table1", *ASKED[:3], "global", "--seeds", "colors=20", "--no-run", "--out", str(two_of_three)])
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "weakly" not in said.out
+
+
 def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, capsys):
     monkeypatch.setattr(Pool, "run", lambda pool: pytest.fail("something was run"))
     with pytest.raises(SystemExit) as stop:
         paper.main(["table1", *ASKED, "--data-dir", str(two_of_three), "--out", str(two_of_three)])
     assert stop.value.code == 2
     error = capsys.readouterr().err
-    assert "holds a run of another configuration; choose another folder\n  data_dir: None there" in error
+    assert "global_seeds=0-9: a run of drawn data; say the same, or another --out" in error
 
 
 def test_the_study_is_made_with_colors_where_no_rows_are_named(tmp_path, monkeypatch):

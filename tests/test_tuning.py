@@ -67,7 +67,7 @@ def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path
 @pytest.fixture
 def settings(toy):
     made = replace(tu.presets(str(toy))["unsupervised"], largest=6, train_graphs=17, dropout=0.0, **NETWORK)
-    return replace(made, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
+    return replace(made, tune=1, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
 
 
 def stages_of(folder, settings, graphs):

@@ -4,7 +4,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -103,33 +103,37 @@ def jobs_of(grid: Grid) -> list[Job]:
     if not grid.presets:
         known = find(grid.experiment, grid.arguments).presets
         fail(f"presets: name at least one of: {', '.join(known)}")
-    end = grid.first_seed + grid.seeds
-    jobs = [
-        _job(grid, preset, dict(zip(grid.vary, values, strict=True)), data_seed, range(first, last))
-        for first in range(grid.first_seed, end, grid.seeds_a_job)
-        for last in [min(first + grid.seeds_a_job, end)]
+    rows = [
+        _alike(grid, preset, dict(zip(grid.vary, values, strict=True)), data_seed)
         for data_seed in grid.data_seeds or [None]
         for preset in grid.presets
         for values in itertools.product(*grid.vary.values())
     ]
+    jobs = list(itertools.chain(*zip(*rows, strict=True)))
     (name, count), *_ = Counter(job.name for job in jobs).most_common(1)
     if count > 1:
         fail(f"vary: {count} jobs would share the folder {name}; give them values that differ in letters or digits")
     return jobs
 
 
-def _job(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None, seeds: range) -> Job:
+def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None) -> list[Job]:
+    """The jobs that differ in nothing but their networks' seeds."""
     varied = [f"{name}={UNFIT.sub('-', value)}" for name, value in values.items()]
     data = [] if data_seed is None else [f"data={data_seed}"]
-    own = f"seeds={seeds[0]}-{seeds[-1]}" if len(seeds) > 1 else f"seed={seeds[0]}"
     experiment = find(grid.experiment, [*grid.arguments, *(f"--{name}={value}" for name, value in values.items())])
     arguments = [preset, *grid.arguments]
     for name, value in values.items():
         arguments += _option(experiment, preset, name, value)
     arguments += [] if data_seed is None else ["--data-seed", str(data_seed)]
-    arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds))]
     _, settings = experiment.parse(arguments)
-    return Job("_".join([preset, *varied, *data, own]), preset, values, arguments, settings, experiment)
+    jobs, end = [], grid.first_seed + grid.seeds
+    for first in range(grid.first_seed, end, grid.seeds_a_job):
+        seeds = range(first, min(first + grid.seeds_a_job, end))
+        own = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
+        name, said = "_".join([preset, *varied, *data, own]), ["--seed", str(first), "--seeds", str(len(seeds))]
+        of_seeds = replace(settings, seed=first, seeds=len(seeds))
+        jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, experiment))
+    return jobs
 
 
 def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[str]:

@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.command import GeneratedSettings
 from experiments.protocol import read_results, title
+from experiments.running import MAY_DIFFER
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job
 from experiments.tabulating import aligned, write_csv
 from jattn.evaluation import spread
-from jattn.runs import RunError
+from jattn.files import plain
+from jattn.runs import RunError, read_config
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -62,17 +65,25 @@ class Row(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A finished job and its results."""
+    """A finished job.
+
+    Attributes:
+      job: itself.
+      config: its run's configuration; None where that is missing.
+      results: its run's results.
+    """
 
     job: Job
+    config: Mapping[str, Any] | None
     results: Mapping[str, Any]
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What has to be the same in results whose scores stand in one row: subsets, and layers of every figure."""
+        """What has to be the same where scores stand in one row: drawn data or not, subsets, layers of every figure."""
+        drawn = isinstance(self.job.settings, GeneratedSettings) and (self.config or {}).get("data_dir") is None
         subsets, details = self.results["subsets"], self.job.experiment.details
         layers = [len(subsets["all"][name]) for name in details if isinstance(subsets["all"][name], list)]
-        return *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
+        return drawn, *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
@@ -89,21 +100,33 @@ def rows_of(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[str, str]]:
-    """The finished jobs of one row, and of those with damaged results what is wrong, by name."""
-    finished, damaged = list[Finished](), dict[str, str]()
+    """The finished jobs of one row, and of those whose results are no part of it what is wrong, by name."""
+    finished, others = list[Finished](), dict[str, str]()
     for job in jobs:
         if state(out / job.name) != "done":
             continue
         try:
-            found = Finished(job, read_results(out / job.name, job.experiment.details))
-            if len(found.results["subsets"]["all"]["accuracy"]["values"]) != job.networks:
-                raise RunError(f"its results are not of {job.networks} networks; remove them")
+            found = _read(job, out / job.name)
             if finished and found.kind != finished[0].kind:
-                raise RunError(f"its results are of other subsets or layers than those of {finished[0].job.name}")
+                first = finished[0].job.name
+                raise RunError(f"its results are of other data, subsets or layers than those of {first}; remove one")
             finished.append(found)
         except RunError as error:
-            damaged[job.name] = str(error)
-    return finished, damaged
+            others[job.name] = str(error)
+    return finished, others
+
+
+def _read(job: Job, folder: Path) -> Finished:
+    """Raises `RunError` where the results are damaged, or of other settings than the job's; wherever the data are."""
+    config = read_config(folder)
+    for name, now in plain(job.settings).items():
+        there = (config or {}).get(name, now)  # a setting that an older version did not have has its default
+        if there != now and name not in (*MAY_DIFFER, "data_dir"):
+            raise RunError(f"its {name} is {there!r}, not {now!r}; remove it, and the command makes it again")
+    results = read_results(folder, job.experiment.details)
+    if len(results["subsets"]["all"]["accuracy"]["values"]) != job.networks:
+        raise RunError(f"its results are not of {job.networks} networks; remove it, and the command makes it again")
+    return Finished(job, config, results)
 
 
 def _row(jobs: Sequence[Job], out: Path) -> Row:
