@@ -118,7 +118,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
         stages.append(stage)
         return train(run, setting, stage, projections)
 
-    arguments = [*SMALL, "--models", "gcn", "--supervision", "supervised", "--dynamics-epochs", "0", "--out"]
+    arguments = [*SMALL, "--models", "gcn", "--supervision", "weak", "--dynamics-epochs", "0", "--out"]
     monkeypatch.setattr(initialization, "train", counted)
     stopped = tmp_path / "stopped"
     with pytest.raises(SystemExit) as stop:
@@ -127,7 +127,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
     assert "the same command goes on" in capsys.readouterr().err
     assert not (stopped / "points.csv").exists()
     initialization.main([*arguments, str(stopped)])
-    assert stages == ["n3 gcn supervised normal", "stopped", "n3 gcn supervised uniform"]
+    assert stages == ["n3 gcn weak normal", "stopped", "n3 gcn weak uniform"]
     initialization.main([*arguments, str(stopped)])
     assert len(stages) == 3  # what is finished is not trained again
     initialization.main([*arguments, str(tmp_path / "whole")])
@@ -151,18 +151,18 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
 
 def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
     out = tmp_path / "study"
-    chosen = ["--models", "gin", "--supervision", "unsupervised", "weak", "--distributions", "uniform"]
+    chosen = ["--models", "gin", "--supervision", "unsupervised", "--distributions", "uniform"]
     initialization.main([*SMALL, *chosen, "--cosines", "-0.75", "1", "--dynamics-epochs", "2", "--out", str(out)])
     table = rows(out / "dynamics.csv")
     assert {(row["supervision"], row["cosine"], row["epoch"]) for row in table} == {
-        (supervision, cosine, epoch) for supervision in ("unsupervised",) for cosine in ("-0.75", "1") for epoch in "12"
+        ("unsupervised", cosine, epoch) for cosine in ("-0.75", "1") for epoch in "12"
     }
     first = {row["cosine"]: float(row["auc"]) for row in table if row["epoch"] == "1"}
     assert first["1"] > 90 > 50 > first["-0.75"]
     for picture in ("sigma-n3", "cosine-n3", "auc-n3", "good_share", "dynamics"):
         assert (out / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     shown = capsys.readouterr()
-    assert "weak" in shown.out
+    assert "unsupervised" in shown.out
     assert shown.err == ""
 
 
