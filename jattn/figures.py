@@ -258,20 +258,21 @@ def attention_figure(
     bar.set_label("attention / largest of the graph", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
+    _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
+    return figure
+
+
+def _draw_key(figure: Figure, rings: bool) -> None:
+    """Says what the marks of nodes mean, and rings where there are some."""
     styles: dict[str, dict[str, Any]] = {
         "kept": {"markersize": 7, "color": ATTENTION(0.6)},
         "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
     }
-    if (graphs.nodes["attention"] > 0).any():
-        styles["has target attention"] = {
-            "markersize": 9,
-            "fillstyle": "none",
-            "color": TARGET,
-            "markeredgewidth": 1.5,
-        }
+    if rings:
+        ring = {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5}
+        styles["has target attention"] = ring
     handles = [Line2D([], [], marker="o", linestyle="", label=label, **style) for label, style in styles.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return figure
 
 
 def _draw_graph(

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 from jraph import GraphsTuple
 
 from jattn.batching import Bucket, Split, put
 from jattn.chebyshev import chebyshev_terms
+from jattn.losses import Task
 from jattn.model import Network
 from jattn.options import expect_at_least
 from jattn.packing import pack, plan, shuffled_batches, size_classes
@@ -100,20 +101,16 @@ def prepare_seeds(
     """
     expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
     split = put(graphs)
-    if config.task == "classification":
-        _expect_classes(np.asarray(graphs.globals["label"]), network.outputs)
-    elif network.outputs != 1:
-        raise ValueError(f"network: it has {network.outputs} outputs, but regression is of 1 number a graph")
-    n_node = np.asarray(graphs.n_node)
-    if attention is None:
-        attention = np.tile(np.asarray(graphs.nodes["attention"]), (len(seeds), 1))
-    if np.shape(attention) != (len(seeds), n_node.sum()):
-        raise ValueError(f"attention: expected shape {(len(seeds), int(n_node.sum()))}, got {np.shape(attention)}")
-    orders = _orders(seeds, epochs, n_node, batch_size, members)
+    _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
+    target = np.asarray(graphs.nodes["attention"])
+    attention = np.tile(target, (len(seeds), 1)) if attention is None else attention
+    if np.shape(attention) != (len(seeds), len(target)):
+        raise ValueError(f"attention: expected shape {(len(seeds), len(target))}, got {np.shape(attention)}")
+    orders = _orders(seeds, epochs, np.asarray(graphs.n_node), batch_size, members)
     batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
     split = everywhere(_with_first_terms(split, network))
     train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
-    own = jnp.asarray(attention), jnp.asarray(_places(members, len(seeds), len(n_node)))
+    own = jnp.asarray(attention), jnp.asarray(_places(members, len(seeds), len(graphs.n_node)))
 
     def epoch(
         state: State, split: Split, own: tuple[Array, Array], batches: Array
@@ -141,9 +138,12 @@ def prepare_seeds(
     return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
 
 
-def _expect_classes(label: Int[np.ndarray, " graphs"], classes: int) -> None:
-    if not (label.min() >= 0 and label.max() < classes):
-        raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {classes - 1}")
+def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
+    """Raises where a network has not the outputs that its task needs."""
+    if task == "regression" and outputs != 1:
+        raise ValueError(f"network: it has {outputs} outputs, but regression is of 1 number a graph")
+    if task == "classification" and not (label.min() >= 0 and label.max() < outputs):
+        raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {outputs - 1}")
 
 
 def _with_first_terms(split: Split, network: Network) -> Split:
