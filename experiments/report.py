@@ -2,11 +2,14 @@
 
 import base64
 import html
+import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from PIL import Image
 
 from experiments.sweeps.summary import Row, Score
 from experiments.tabulating import aligned, write_csv
@@ -174,7 +177,10 @@ def _details(section: Section) -> Iterator[str]:
 
 
 def _picture(path: Path) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
+    """A picture of 256 colours, which looks the same and takes a third of the room."""
+    file = io.BytesIO()
+    Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    data = base64.b64encode(file.getvalue()).decode()
     return f'<p><img alt="{html.escape(path.stem)}" src="data:image/png;base64,{data}">'
 
 
