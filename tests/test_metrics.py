@@ -67,5 +67,5 @@ def test_cosine_similarity_with_a_zero_vector_is_0():
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_outputs_that_are_not_finite_are_wrong(task):
-    outputs = np.array([[0.0, -1.0], [np.nan, np.nan], [np.inf, np.nan]])
+    outputs = np.array([[0.0, -1.0], [np.nan, np.nan], [np.inf, np.nan]])[:, : 1 if task == "regression" else 2]
     assert accuracy(outputs, np.zeros(3, int), task) == pytest.approx(100 / 3)
