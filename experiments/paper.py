@@ -25,7 +25,6 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
-from experiments.command import GeneratedSettings
 from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 from experiments.running import fail
@@ -33,9 +32,10 @@ from experiments.sweep import command
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Grid, Job, jobs_of
 from experiments.sweeps.pool import Pool, shares
-from experiments.sweeps.summary import read_rows
+from experiments.sweeps.summary import is_drawn, read_rows
 from experiments.tabulating import write_csv
 from jattn.figures import save
+from jattn.files import plain
 from jattn.options import expect_at_least
 from jattn.runs import RunError, read_config
 
@@ -253,15 +253,14 @@ def _run(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
 
 
 def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> None:
-    """Raises `RunError` where a run that is there is of drawn data and others are to be of published ones, or so."""
+    """Raises `RunError` where a run that is there has drawn data and is to have published ones, or the reverse."""
     for runs in _longest(parts):
         for job in runs.jobs:
-            config, now = read_config(paper.out / runs.task / job.name), getattr(job.settings, "data_dir", None)
-            if isinstance(job.settings, GeneratedSettings) and config is not None:
-                there = config.get("data_dir")
-                if (there is None) != (now is None):
-                    of = "drawn data" if there is None else f"--data-dir {there}"
-                    raise RunError(f"{paper.out / runs.task / job.name}: a run of {of}; say the same, or another --out")
+            folder = paper.out / runs.task / job.name
+            config = read_config(folder)
+            if config is not None and is_drawn(job, config) != is_drawn(job, plain(job.settings)):
+                of = f"--data-dir {config['data_dir']}" if config.get("data_dir") else "drawn data"
+                raise RunError(f"{folder}: a run of {of}; say the same, or another --out")
 
 
 def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:

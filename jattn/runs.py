@@ -114,7 +114,7 @@ def is_finished(folder: Path, config: Any, may_differ: Collection[str] = ("out",
         return False
 
 
-def _expect_same(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
+def _expect_same(folder: Path, config: Any, may_differ: Collection[str]) -> bool:
     """Raises a `RunError` where a folder holds a run of another configuration; arguments as in `open_run`.
 
     Returns:

@@ -80,10 +80,15 @@ class Finished(NamedTuple):
     @property
     def kind(self) -> tuple[Any, ...]:
         """What has to be the same where scores stand in one row: drawn data or not, subsets, layers of every figure."""
-        drawn = isinstance(self.job.settings, GeneratedSettings) and (self.config or {}).get("data_dir") is None
+        drawn = is_drawn(self.job, self.config or {})
         subsets, details = self.results["subsets"], self.job.experiment.details
         layers = [len(subsets["all"][name]) for name in details if isinstance(subsets["all"][name], list)]
         return drawn, *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
+
+
+def is_drawn(job: Job, config: Mapping[str, Any]) -> bool:
+    """Whether a run of a job is on drawn data rather than published ones, by its configuration."""
+    return isinstance(job.settings, GeneratedSettings) and config.get("data_dir") is None
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
