@@ -10,6 +10,8 @@ import jax
 
 from experiments.running import fail
 
+# No call of jax tells how long it compiled. Its monitoring is public, the names of its events are not promised: a test
+# sees that this one still counts.
 COMPILATION = "/jax/core/compile/backend_compile_duration"
 KIB = 1 if sys.platform == "darwin" else 1024  # what the system counts memory in, in bytes
 

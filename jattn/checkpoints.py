@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
-from orbax.checkpoint.checkpoint_managers import preservation_policy
+from orbax.checkpoint.checkpoint_managers import AnyPreservationPolicy, BestN, LatestN
 
 from jattn.parallel import fetch, is_first, share
 from jattn.runs import RunError
@@ -59,10 +59,10 @@ class Checkpoints:
         def score(metrics: Any) -> float:
             return metrics["score"]
 
-        best = preservation_policy.BestN(get_metric_fn=score, n=1, keep_checkpoints_without_metrics=False)
+        best = BestN(get_metric_fn=score, n=1, keep_checkpoints_without_metrics=False)
         options = ocp.CheckpointManagerOptions(
             best_fn=score,  # or else scores are not written
-            preservation_policy=preservation_policy.AnyPreservationPolicy([preservation_policy.LatestN(LAST), best]),
+            preservation_policy=AnyPreservationPolicy([LatestN(LAST), best]),
             create=False,
             cleanup_tmp_directories=True,
             multiprocessing_options=ocp.options.MultiprocessingOptions(

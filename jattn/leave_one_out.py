@@ -73,13 +73,7 @@ def leave_one_out(
     n_node = jnp.where(real, graph.n_node, 0)
     graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
     place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
-    traced = isinstance(n_node, jax.core.Tracer)
-    if largest is None:
-        if traced:
-            raise ValueError("largest: inside jit, where sizes can't be read, it has to be given")
-        largest = max(1, int(n_node.max(initial=0)))
-    elif not traced and int(n_node.max(initial=0)) > largest:
-        raise ValueError(f"largest: {largest}, but a graph has {int(n_node.max())} nodes")
+    largest = _expect_largest(n_node, largest)
     chunk = min(chunk or largest + 1, largest + 1)
     copies = jax.vmap(lambda k: predict(graph, place != k))
 
@@ -98,6 +92,19 @@ def leave_one_out(
     predictions = jnp.where(n_node.max(initial=0) > largest, jnp.nan, predictions)
     without = predictions[1:].at[place, graph_of].get(mode="fill", fill_value=0)
     return movement(predictions[0], without, graph_of, real[graph_of], task)
+
+
+def _expect_largest(n_node: Int[Array, " graphs"], largest: int | None) -> int:
+    """`largest`, or else the nodes of the largest graph; raises where one has more, as far as sizes can be read."""
+    try:
+        found = int(n_node.max(initial=0))
+    except jax.errors.ConcretizationTypeError:  # inside jit
+        if largest is None:
+            raise ValueError("largest: inside jit, where sizes can't be read, it has to be given") from None
+        return largest
+    if largest is not None and found > largest:
+        raise ValueError(f"largest: {largest}, but a graph has {found} nodes")
+    return max(1, found) if largest is None else largest
 
 
 def movement(

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
@@ -99,7 +98,8 @@ def fetch(tree: Tree) -> Tree:
 
     def whole(x: Any) -> Any:
         if isinstance(x, jax.Array) and not x.is_fully_addressable:
-            return multihost_utils.process_allgather(x, tiled=True)
+            assert isinstance(x.sharding, NamedSharding)  # as `over_devices` and `everywhere` leave it
+            return jax.jit(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
         return x
 
     return jax.device_get(jax.tree.map(whole, tree))
@@ -107,19 +107,38 @@ def fetch(tree: Tree) -> Tree:
 
 def share(tree: Tree) -> Tree:
     """The first process's numpy arrays, in all processes; theirs have to have the same shapes."""
-    return tree if jax.process_count() == 1 else multihost_utils.broadcast_one_to_all(tree)
+    return tree if jax.process_count() == 1 else jax.tree.map(lambda of_all: of_all[0], _of_each_device(tree))
 
 
 def any_process(flag: bool) -> bool:
     """Whether a flag is set in any of the processes, which all have to call this."""
-    return flag if jax.process_count() == 1 else bool(multihost_utils.process_allgather(np.array(flag)).any())
+    return flag if jax.process_count() == 1 else bool(_of_each_device(np.array(flag)).any())
+
+
+def _of_each_device(tree: Tree) -> Tree:
+    """Every device's array, which is its process's, along a new first axis; the first device is the first process's."""
+    sharding = NamedSharding(_all_devices(), PartitionSpec("all"))
+
+    def join(x: np.ndarray) -> jax.Array:
+        shape = (len(jax.devices()), *np.shape(x))
+        return jax.make_array_from_callback(shape, sharding, lambda index: np.asarray(x)[None])
+
+    return fetch(jax.tree.map(join, tree))
+
+
+def _same(x: jax.Array) -> jax.Array:
+    return x
+
+
+def _all_devices() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("all",))
 
 
 def everywhere(tree: Tree) -> Tree:
     """Arrays that all processes have, for compiled functions that run on all of their devices."""
     if jax.process_count() == 1:
         return tree
-    return _placed(tree, NamedSharding(Mesh(np.array(jax.devices()), ("all",)), PartitionSpec()))
+    return _placed(tree, NamedSharding(_all_devices(), PartitionSpec()))
 
 
 def _placed(tree: Tree, sharding: NamedSharding) -> Tree:

@@ -11,6 +11,7 @@ the normalised adjacency of the reduced graph is diag(s) A diag(s): no row moves
 """
 
 import abc
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any, Self
@@ -226,8 +227,9 @@ def _listed(graph: GraphsTuple, grouping: dict[str, Any], block: int) -> Float[A
     """A from lists of edges."""
     weights = jnp.where(grouping["kept"][graph.senders], graph.edges, 0)
     crossing = jnp.any((graph.senders // block != graph.receivers // block) & (weights != 0))
-    if not isinstance(crossing, jax.core.Tracer) and crossing:
-        raise ValueError(f"block: an edge leaves its block of {block} rows")
+    with contextlib.suppress(jax.errors.ConcretizationTypeError):  # inside a compiled function
+        if crossing:
+            raise ValueError(f"block: an edge leaves its block of {block} rows")
     empty = jnp.where(crossing, jnp.nan, jnp.zeros((len(grouping["kept"]), block)))
     return empty.at[graph.receivers, graph.senders % block].add(weights).reshape(-1, block, block)
 
