@@ -7,6 +7,7 @@ Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `
 `attention_auc`. Files: `save_network`, `load_network`.
 """
 
+from jattn._version import __version__
 from jattn.attention import Scorer, normalize_target
 from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
 from jattn.diffpool import DiffPool
@@ -50,6 +51,7 @@ __all__ = [
     "Topology",
     "Train",
     "TrainConfig",
+    "__version__",
     "accuracy",
     "attention_auc",
     "attention_loss",

@@ -1,14 +1,18 @@
-"""Files that are never half-written: JSON and named arrays, no pickles."""
+"""Files that are never half-written, also where the power is cut: JSON and named arrays, no pickles."""
 
 import json
 import math
 import os
+import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+_umask_lock = threading.Lock()
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -34,13 +38,40 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Lets `write` fill a temporary file beside `path`, of this process alone, then renames it to `path`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial{path.suffix}")
+    """Lets `write` fill a temporary file beside `path`, then renames it to `path`.
+
+    No two calls share a temporary file, whatever process, thread or machine makes them. What was written is on the disk
+    before it has its name, so that a power cut leaves the old file or the new one.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=f".partial{path.suffix}", dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
+        temporary.chmod(0o666 & ~_umask())  # as any new file; mkstemp's are the owner's alone
         write(temporary)
+        sync(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+    if os.name == "posix":  # elsewhere a folder can't be opened
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    """The permissions that new files of this process do not get."""
+    with _umask_lock:  # it can only be read by setting it
+        mask = os.umask(0o077)
+        os.umask(mask)
+    return mask
 
 
 def plain(value: Any) -> Any:

@@ -1,6 +1,10 @@
 """A run's folder: nothing half-written, nothing mixed up, one process at a time, NaN as null."""
 
 import json
+import os
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,10 +140,48 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_processes_that_write_the_same_file_do_not_meet(tmp_path, monkeypatch):
-    used = []
-    for process in (1, 2):
-        monkeypatch.setattr("os.getpid", lambda process=process: process)
-        write_atomically(tmp_path / "weights.npz", lambda temporary: (used.append(temporary), temporary.touch()))
-    assert used[0] != used[1]
-    assert [p.name for p in tmp_path.iterdir()] == ["weights.npz"]
+def test_writers_of_the_same_file_do_not_meet_even_with_equal_process_ids(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getpid", lambda: 7)  # as in two containers
+    path, both_write = tmp_path / "results.json", threading.Barrier(2, timeout=30)
+
+    def write(number: int) -> None:
+        def slowly(temporary: Path) -> None:
+            temporary.write_text(f"{number}" * 1000)
+            both_write.wait()
+            assert temporary.read_text() == f"{number}" * 1000
+
+        write_atomically(path, slowly)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write, (1, 2)))
+    assert path.read_text() in ("1" * 1000, "2" * 1000)
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_files_have_the_permissions_of_any_new_file(mask, mode, tmp_path):
+    before = os.umask(mask)
+    try:
+        write_json(tmp_path / "results.json", {"a": 1})
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert (tmp_path / "results.json").stat().st_mode & 0o777 == mode
+
+
+def test_what_is_written_is_on_the_disk_before_it_has_its_name_and_its_name_after(tmp_path, monkeypatch):
+    steps, fsync, replace = [], os.fsync, Path.replace
+
+    def note_fsync(descriptor: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def note_replace(self: Path, target: Path) -> Path:
+        steps.append("name")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    monkeypatch.setattr(Path, "replace", note_replace)
+    write_json(tmp_path / "results.json", {"a": 1})
+    assert steps == ["file", "name", "folder"]

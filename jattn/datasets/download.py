@@ -132,6 +132,8 @@ def _append(response: requests.Response, partial: Path, start: int) -> None:
         for piece in response.iter_content(_PIECE):
             file.write(piece)
             bar.update(len(piece))
+        file.flush()
+        os.fsync(file.fileno())  # before it has the name of a whole file
 
 
 def _is_whole(file: Path, known_hash: str | None) -> bool:
