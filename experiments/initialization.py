@@ -21,8 +21,9 @@ AUC 87 and 65 %; supervised, 100 and 84 %, AUC 99 and 87 %; weakly supervised, 9
 Knyazev et al. 2019, section 4.2 and appendix.
 """
 
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,9 +32,11 @@ import jax
 import numpy as np
 import tyro
 from jraph import GraphsTuple
+from matplotlib.figure import Figure
 
 from experiments import initialization_figures as pictures
 from experiments.colors import GIN, PRESETS, Colors
+from experiments.drawing import try_to_draw
 from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train
 from experiments.protocol import opened
 from experiments.running import Running, configure_jax, fail
@@ -165,7 +168,7 @@ def study(settings: Initialization, run: Run) -> list[Row]:
         if settings.of_dynamics and n == settings.dimensions[0]:
             changes = dynamics(settings, run, splits, n)
             write_csv(run.folder / "dynamics.csv", changes)
-            pictures.save(pictures.dynamics_figure(changes), run.folder / "dynamics.png")
+            _draw(run, "dynamics", functools.partial(pictures.dynamics_figure, changes))
         for model in settings.models:
             for supervision in settings.supervision:
                 colors = settings.colors(n, model, supervision, settings.epochs)
@@ -176,16 +179,20 @@ def study(settings: Initialization, run: Run) -> list[Row]:
     write_csv(run.folder / "points.csv", points)
     shares = share_rows()
     write_csv(run.folder / "good_share.csv", shares)
-    pictures.save(pictures.share_figure(shares, settings.dimensions), run.folder / "good_share.png")
-    for n in settings.dimensions:
-        of_n = [row for row in points if row["n"] == n]
-        pictures.save(pictures.sigma_figure(of_n), run.folder / f"sigma-n{n}.png")
-        pictures.save(pictures.cosine_figure(of_n), run.folder / f"cosine-n{n}.png")
-        pictures.save(pictures.auc_figure(of_n), run.folder / f"auc-n{n}.png")
     summary = summarize(points)
     write_csv(run.folder / "summary.csv", summary)
     write_json(run.folder / RESULTS, {"summary": summary})
+    _draw(run, "good_share", lambda: pictures.share_figure(shares, settings.dimensions))
+    for n in settings.dimensions:
+        of_n = [row for row in points if row["n"] == n]
+        _draw(run, f"sigma-n{n}", functools.partial(pictures.sigma_figure, of_n))
+        _draw(run, f"cosine-n{n}", functools.partial(pictures.cosine_figure, of_n))
+        _draw(run, f"auc-n{n}", functools.partial(pictures.auc_figure, of_n))
     return summary
+
+
+def _draw(run: Run, name: str, make: Callable[[], Figure]) -> None:
+    try_to_draw(run.folder / f"{name}.png", lambda path: pictures.save(make(), path))
 
 
 def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> list[Row]:

@@ -25,6 +25,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
+from experiments.drawing import try_to_draw
 from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 from experiments.running import fail
@@ -271,9 +272,13 @@ def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
         if rows:
             write_csv(out / f"networks-{runs.task}.csv", rows)
             networks[TITLES[runs.task]] = rows
-    figure = networks_figure(networks)
-    if figure is not None:
-        save(figure, out / NETWORKS)
+
+    def draw(path: Path) -> None:
+        figure = networks_figure(networks)
+        if figure is not None:
+            save(figure, path)
+
+    try_to_draw(out / NETWORKS, draw)
 
 
 def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:

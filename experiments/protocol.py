@@ -13,6 +13,7 @@ from jaxtyping import Bool, Int
 from jraph import GraphsTuple
 
 from experiments.best_start import best_start
+from experiments.drawing import try_to_draw
 from experiments.progress import count_graphs
 from experiments.running import MAY_DIFFER, Running
 from experiments.settings import Settings
@@ -197,16 +198,28 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
             return {}
         scores = score(predictions, subsets, task, _counted(data.tested, len(graphs.n_node), settings.seeds))
     save_network(run.folder / "weights.npz", network, params)
-    with stages.timed("pictures"):
-        curves = figures.training_figure(read_lines(run.folder / "metrics.jsonl"))
-        figures.save(curves, run.folder / "training.png")
-        sizes, named = splits["train"].n_node, {title(key): of_subset for key, of_subset in scores.items()}
-        figures.save(figures.accuracy_figure(named, (int(sizes.min()), int(sizes.max()))), run.folder / "accuracy.png")
-        if predictions.attention:
-            data.draw(subsets, predictions, run.folder / "graphs.png")
     results = {"subsets": scores, "seconds": stages.seconds, **report}
-    write_json(run.folder / RESULTS, results)
+    write_json(run.folder / RESULTS, results)  # before pictures, so that these can't keep it from being there
+    with stages.timed("pictures"):
+        _draw(run.folder, data, subsets, predictions, scores)
+    write_json(run.folder / RESULTS, results)  # with the time that they took
     return results
+
+
+def _draw(
+    folder: Path,
+    data: Data,
+    subsets: Mapping[str, GraphsTuple],
+    predictions: Predictions,
+    scores: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Draws a run's pictures: curves of training, accuracy by size and label, and attention where there is some."""
+    lines, sizes = read_lines(folder / "metrics.jsonl"), data.splits["train"].n_node
+    named, trained = {title(key): of_subset for key, of_subset in scores.items()}, (int(sizes.min()), int(sizes.max()))
+    try_to_draw(folder / "training.png", lambda path: figures.save(figures.training_figure(lines), path))
+    try_to_draw(folder / "accuracy.png", lambda path: figures.save(figures.accuracy_figure(named, trained), path))
+    if predictions.attention:
+        try_to_draw(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
 
 
 def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Params]:

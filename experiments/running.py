@@ -63,23 +63,47 @@ def configure_jax(running: Running = Running()) -> None:
     Where there is no GPU or TPU, every CPU core is a device, so that seeds run side by side. Compiled programs are kept
     where JAX_COMPILATION_CACHE_DIR says, or else in the user's cache folder. Call it before jax is used.
 
-    Exits with a message where there are not so many devices, or where the processes don't find each other.
+    Exits with a message where there are not so many devices or none of the kind that JAX_PLATFORMS asks for, or where
+    the processes don't find each other.
     """
-    cores = int(os.environ.get("JAX_NUM_CPU_DEVICES", 0)) or cpu_count()
+    cores = _cores()
     with suppress(RuntimeError):  # jax has started already, as in a notebook: its devices are what they are
         jax.config.update("jax_num_cpu_devices", cores if running.devices == "all" else min(running.devices, cores))
         if running.devices != "all":
             for kind in ("cuda", "rocm"):
                 jax.config.update(f"jax_{kind}_visible_devices", ",".join(map(str, range(running.devices))))
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "xla"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     if running.coordinator is not None:
         _join(running)
-    found = jax.devices()
+    found = _found_devices()
     if running.devices not in ("all", len(found)):
         has = f"this machine has {len(found)} ({found[0].platform})"
         fail(f"devices: {running.devices} asked for, but {has}; say --devices all, or up to that number")
+
+
+def _cores() -> int:
+    """CPU devices to make where all are asked for: those that a variable says, or else the CPU cores."""
+    said = os.environ.get("JAX_NUM_CPU_DEVICES", "")
+    if said and int(said) < 1:  # that it is a number is what jax looked at when it was imported
+        fail(f"JAX_NUM_CPU_DEVICES={said}: expected at least 1; this machine has {cpu_count()} CPU cores")
+    return int(said) if said else cpu_count()
+
+
+def _found_devices() -> list[jax.Device]:
+    """The devices of the platform that JAX_PLATFORMS asks for, or else of the best one."""
+    try:
+        found = jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter where jax knows no driver of that kind
+        asked, why = os.environ.get("JAX_PLATFORMS"), str(error).split("\n")[0]
+        if not asked:
+            fail(f"jax finds no device: {why}")
+        jax.config.update("jax_platforms", None)
+        there = ", ".join(sorted({device.platform for device in jax.devices()}))
+        reason = f" ({why})" if why else ""
+        fail(f"JAX_PLATFORMS={asked}: jax finds no such device here, but {there}; unset the variable{reason}")
+    return found
 
 
 def _join(running: Running) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
+from experiments.drawing import try_to_draw
 from experiments.running import MAY_DIFFER, fail
 from experiments.settings import Settings
 from experiments.stages import Stages
@@ -243,7 +244,7 @@ def _rows(study: "Study") -> list[dict[str, Any]]:
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes the study's table and picture."""
     write_csv(folder / "study.csv", rows)
-    figures.save(figures.study_figure(rows), folder / "study.png")
+    try_to_draw(folder / "study.png", lambda path: figures.save(figures.study_figure(rows), path))
 
 
 def _said(row: dict[str, Any]) -> str:
