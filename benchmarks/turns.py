@@ -49,7 +49,7 @@ class Turns:
     def __init__(self, library: Library, workload: str, graphs: int, epochs: int, threads: int | None) -> None:
         asked = map(str, (library, workload, graphs, epochs, threads or 0))
         command = [sys.executable, "-m", "benchmarks.turns", *asked]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
 
     def epoch(self) -> Epoch:
         """Trains an epoch; the first compiles. Exits where the process has ended, which has then said why."""

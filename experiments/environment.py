@@ -1,10 +1,12 @@
-"""Variables of the environment that libraries refuse when they are imported; they are looked at before that."""
+"""What a command finds when it starts: variables that libraries refuse when imported, and where its output goes."""
 
+import codecs
 import importlib
 import os
 import sys
 
 UNCHECKED = ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS")  # jax reads these later
+PLAIN = "jattn.plain"  # what is done with characters that an output's encoding lacks
 
 
 def import_matplotlib() -> None:
@@ -37,3 +39,18 @@ def import_jax() -> None:
     except ValueError as error:
         print(f"error: {error}; change or unset the variable, given are {', '.join(given)}", file=sys.stderr)
         raise SystemExit(2) from error
+
+
+def let_output_be_plain() -> None:
+    """Lets standard output and error have any character: where their encoding lacks ±, +- stands in its place."""
+    codecs.register_error(PLAIN, _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", None) in ("strict", "surrogateescape") and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=PLAIN)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end].replace("±", "+-")
+    return lacking.encode("ascii", "backslashreplace").decode("ascii"), error.end

@@ -151,11 +151,11 @@ def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], S
     what = colors.network(1), colors.training("regression"), colors.epochs, colors.batch_size, setting.model_seeds
     twin = colors.twin_training("regression"), colors.twin_epochs, colors.least_label
     first = f"# {digest((dict(setting.splits), repr((colors.attention, what, twin)), of))}\n"
-    if not file.exists() or not file.read_text().startswith(first):
+    if not file.exists() or not file.read_text("utf-8").startswith(first):
         write_csv(file, make(name), first)
     # They take much room, and are of no use once the table is there.
     shutil.rmtree(run.folder / "checkpoints" / name.replace(" ", "-"), ignore_errors=True)
-    rows = csv.DictReader(file.read_text().splitlines()[1:])
+    rows = csv.DictReader(file.read_text("utf-8").splitlines()[1:])
     return [{column: int(x) if column in INTEGERS else float(x) for column, x in row.items()} for row in rows]
 
 

@@ -171,9 +171,9 @@ def _details(section: Section) -> Iterator[str]:
     for row, folder in zip(section.rows, section.folders, strict=True):
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
         config = folder / "config.json"
-        settings = html.escape(config.read_text(errors="replace") if config.exists() else f"{config} is missing")
+        settings = config.read_text("utf-8", errors="replace") if config.exists() else f"{config} is missing"
         name = html.escape(section.label(row))
-        yield f"<details><summary>{name}</summary>{images}<pre>{settings}</pre></details>"
+        yield f"<details><summary>{name}</summary>{images}<pre>{html.escape(settings)}</pre></details>"
 
 
 def _picture(path: Path) -> str:
@@ -185,4 +185,4 @@ def _picture(path: Path) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    write_atomically(file, lambda temporary: temporary.write_text(text))
+    write_atomically(file, lambda temporary: temporary.write_text(text, "utf-8"))

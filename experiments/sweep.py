@@ -188,7 +188,7 @@ def _keep(now: Mapping[str, Any], file: Path) -> None:
     """Writes a sweep's definition. Exits with a message where another is there of which it is not a larger one."""
     if file.exists():
         try:
-            changes = differences(json.loads(file.read_text()), now)
+            changes = differences(json.loads(file.read_text("utf-8")), now)
         except (ValueError, LookupError, TypeError) as error:
             fail(f"{file}: not a sweep's definition ({error}); choose another folder")
         if changes:
@@ -200,7 +200,7 @@ def _keep(now: Mapping[str, Any], file: Path) -> None:
 
 def _kept_grid(out: Path) -> Grid:
     try:
-        return read_grid(json.loads((out / "sweep.json").read_text()))
+        return read_grid(json.loads((out / "sweep.json").read_text("utf-8")))
     except OSError as error:
         fail(f"{out}: holds no sweep ({error.strerror})")
     except (ValueError, LookupError, TypeError) as error:

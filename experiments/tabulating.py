@@ -35,4 +35,4 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
         table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
-    write_atomically(file, lambda temporary: temporary.write_text(text.getvalue()))
+    write_atomically(file, lambda temporary: temporary.write_text(text.getvalue(), "utf-8"))

@@ -18,7 +18,7 @@ _umask_lock = threading.Lock()
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON under a temporary name, then renames it; NaN becomes null."""
     text = json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
-    write_atomically(path, lambda temporary: temporary.write_text(text))
+    write_atomically(path, lambda temporary: temporary.write_text(text, "utf-8"))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

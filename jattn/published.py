@@ -54,7 +54,7 @@ def load_published(folder: Path) -> dict[str, PublishedModel]:
             f"{index_file}: not found; expected index.json and NAME.weights.npz of every model in it"
         )
     try:
-        index = json.loads(index_file.read_text())
+        index = json.loads(index_file.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{index_file}: not JSON ({error})") from error
     if not isinstance(index, dict) or not index:

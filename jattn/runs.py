@@ -32,7 +32,7 @@ class Lines:
 
     def __init__(self, path: Path | None):
         """Takes up the file of that path, or a new one; where None, nothing is written."""
-        self._path, self._file = path, path.open("a", buffering=1) if path else None
+        self._path, self._file = path, path.open("a", buffering=1, encoding="utf-8") if path else None
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Appends one line; NaN becomes null."""
@@ -51,8 +51,8 @@ class Lines:
             if (line["stage"], line["epoch"]) == (stage, epoch):
                 break
         self.close()
-        write_atomically(self._path, lambda temporary: temporary.write_text("".join(kept)))
-        self._file = self._path.open("a", buffering=1)
+        write_atomically(self._path, lambda temporary: temporary.write_text("".join(kept), "utf-8"))
+        self._file = self._path.open("a", buffering=1, encoding="utf-8")
 
     def close(self) -> None:
         """Closes the file."""
@@ -140,7 +140,7 @@ def read_config(folder: Path) -> dict[str, Any] | None:
     """
     file = folder / "config.json"
     try:
-        found = json.loads(file.read_text())
+        found = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -157,7 +157,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
       RunError: another line is not JSON.
     """
     lines = []
-    for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
+    for number, line in enumerate(path.read_text("utf-8").splitlines(keepends=True), 1):
         if line.endswith("\n"):
             try:
                 lines.append(json.loads(line))
@@ -185,7 +185,7 @@ def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
         return math.nan if value is None else value
 
     try:
-        found = numbers(json.loads(path.read_text()))
+        found = numbers(json.loads(path.read_text("utf-8")))
     except ValueError as error:
         raise RunError(f"{path}: not JSON ({error}); remove it, and the same command makes it again") from error
     if not isinstance(found, dict) or not found:

@@ -1,6 +1,7 @@
 """Commands work, or say in a line why not, whatever the environment that they are started in."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 from experiments import colors
 from experiments.drawing import try_to_draw
+from jattn.files import plain, write_json
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4"]
 
@@ -82,3 +84,35 @@ def test_a_variable_that_asks_for_what_is_not_there_is_an_error_of_a_line(variab
     assert message in line
     assert "Traceback" not in shown.stderr
     assert not (tmp_path / "run").exists()
+
+
+ASCII = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONIOENCODING": ""}
+
+
+@pytest.mark.parametrize("encoding", [ASCII, {"PYTHONIOENCODING": "ascii"}])
+def test_tables_are_printed_where_output_has_no_plus_minus(encoding, tmp_path):
+    shown = python("experiments.colors", *TINY, "--out", str(tmp_path / "run"), **encoding)
+    assert shown.returncode == 0, shown.stderr
+    assert re.search(r"^1 seed +\d+\.\d \+- 0\.0", shown.stdout, re.MULTILINE)
+
+
+def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
+    run = tmp_path / "colors/supervised_seeds=0-1"
+    run.mkdir(parents=True)
+    job = colors.EXPERIMENT.parse(["supervised", "--seeds", "2", "--quiet"])[1]
+    write_json(run / "config.json", plain(job))
+    spread = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
+    subset = {"accuracy": spread, "attention_auc": [spread]}
+    subsets = dict.fromkeys(("orig", "large", "largec", "all"), subset)
+    write_json(run / "results.json", {"subsets": subsets, "seconds": {"attention": 1.0}})
+    asked = ("table1", "--no-run", "--tasks", "colors", "--seeds", "colors=2", "--out", str(tmp_path))
+    shown = python("experiments.paper", *asked, **ASCII)
+    assert shown.returncode == 0, shown.stderr
+    assert "50.0 +- 1.0" in shown.stdout
+    for file in ("table1.txt", "table1.md", "report.html"):
+        assert "50.0 ± 1.0" in (tmp_path / file).read_text("utf-8")
+
+
+def test_other_characters_are_printed_as_escapes():
+    shown = python("experiments.colors", "größer\udcff", PYTHONIOENCODING="ascii")
+    assert "error: preset 'gr\\xf6\\xdfer\\udcff' is not known" in shown.stderr

@@ -131,7 +131,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     write_json(path, {"a": 1})
 
     def fail(temporary: Path) -> None:
-        temporary.write_text("half")
+        temporary.write_text("half", "utf-8")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):

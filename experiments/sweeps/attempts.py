@@ -57,7 +57,7 @@ class Attempt:
             if _locked(folder / ".lock"):  # the run goes on although whoever started it is gone
                 raise Timeout(str(folder / ".lock"))
             (folder / "status").unlink(missing_ok=True)
-            with (folder / "log.txt").open("a") as log:
+            with (folder / "log.txt").open("a", encoding="utf-8") as log:
                 log.write(f"[{datetime.now():%Y-%m-%d %H:%M:%S}] {shlex.join(command)}\n")
                 log.flush()
                 self.process = subprocess.Popen(
@@ -79,7 +79,7 @@ class Attempt:
             if status == 0 and not (self.folder / RESULTS).exists():
                 status = 1
             with suppress(OSError):  # a full disk fails this job and no others
-                (self.folder / "status").write_text(f"{status}\n")
+                (self.folder / "status").write_text(f"{status}\n", "utf-8")
         return status
 
 
@@ -95,7 +95,7 @@ def state(folder: Path) -> State:
 def last_status(folder: Path) -> int | None:
     """Exit status of a job's last attempt; None where that has not ended, or there was none."""
     try:
-        return int((folder / "status").read_text())
+        return int((folder / "status").read_text("utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -107,7 +107,7 @@ def reason(folder: Path, status: int | None) -> str:
     last = "its log is missing"
     with suppress(FileNotFoundError), (folder / "log.txt").open("rb") as log:
         log.seek(max(log.seek(0, os.SEEK_END) - TAIL, 0))
-        lines = log.read().decode(errors="replace").split("\n")
+        lines = log.read().decode("utf-8", errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f"{f'status {status}' if status >= 0 else f'killed by {signal.Signals(-status).name}'}: {last}"
 

@@ -65,7 +65,7 @@ def _gpus() -> list[str]:
     if visible is not None:
         return [gpu.strip() for gpu in visible.split(",") if gpu.strip() not in ("", "-1")]
     try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, encoding="utf-8", check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
     return [str(i) for i in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
