@@ -13,6 +13,7 @@ from joblib import cpu_count
 from jattn.datasets.download import cache_folder
 from jattn.options import expect_at_least
 
+TRY_AGAIN = 75  # the exit status of what went wrong by no fault of its own; os.EX_TEMPFAIL where there are such names
 AUTO = "auto"  # for a coordinator that a batch system names
 MEETING = 300  # seconds that processes wait for each other at the start
 
@@ -73,7 +74,10 @@ def configure_jax(running: Running = Running()) -> None:
             for kind in ("cuda", "rocm"):
                 jax.config.update(f"jax_{kind}_visible_devices", ",".join(map(str, range(running.devices))))
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "xla"))
+        try:
+            jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "xla"))
+        except OSError as error:
+            fail(str(error))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     if running.coordinator is not None:
         _join(running)
@@ -129,7 +133,7 @@ def leave_others(reason: str) -> NoReturn:
     """Ends this process, one of several of which another was lost, without waiting for the others; status 75."""
     told = f"error: another process was lost ({reason}); start all again, and the run goes on"
     print(told, file=sys.stderr, flush=True)
-    os._exit(os.EX_TEMPFAIL)  # what jax does at the end of a program would wait for the lost one, then abort
+    os._exit(TRY_AGAIN)  # what jax does at the end of a program would wait for the lost one, then abort
 
 
 def fail(message: str) -> NoReturn:

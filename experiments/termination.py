@@ -1,10 +1,11 @@
 """SIGTERM, by which batch systems ask a job to end, and Ctrl-C: at once, or where training can be gone on with."""
 
 import signal
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any
 
 from experiments.running import fail
 from jattn.runs import RunError
@@ -18,26 +19,39 @@ class Terminated(SystemExit):
 
 
 @contextmanager
+def handling(handler: Callable[[int, FrameType | None], Any], numbers: Sequence[int]) -> Iterator[None]:
+    """Within, some signals call `handler`.
+
+    The main thread alone can have handlers. In others, as those of notebooks and servers, signals do what they did.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in numbers} if main else {}
+    try:
+        yield
+    finally:
+        for number, handled in before.items():  # None is what was not set from Python
+            signal.signal(number, signal.SIG_DFL if handled is None else handled)
+
+
+@contextmanager
 def ends_plainly() -> Iterator[None]:
     """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
 
     SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error.
     """
 
-    def end(number: int, frame: FrameType | None) -> NoReturn:
+    def end(number: int, frame: FrameType | None) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
     try:
-        yield
+        with handling(end, [signal.SIGTERM]):
+            yield
     except KeyboardInterrupt:
         raise SystemExit(128 + signal.SIGINT) from None
     except RunError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -53,11 +67,7 @@ def can_wait() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handling(note, [signal.SIGTERM, signal.SIGINT]):
         yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if came:
         raise Terminated if signal.SIGTERM in came else KeyboardInterrupt

@@ -1,6 +1,5 @@
 """What a run costs, for its metric lines, and those lines as TensorBoard's event files."""
 
-import resource
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,11 @@ from typing import Any, Self
 import jax
 
 from experiments.running import fail
+
+try:
+    import resource
+except ImportError:  # as on Windows
+    resource = None  # type: ignore[assignment]
 
 # No call of jax tells how long it compiled. Its monitoring is public, the names of its events are not promised: a test
 # sees that this one still counts.
@@ -34,15 +38,12 @@ def resources(graphs_per_second: float) -> dict[str, float]:
       graphs_per_second: training graphs of all seeds.
 
     Returns:
-      That; the seconds that this process has spent compiling; and its peak memory in MiB, of the host and, where jax
-      tells, of the device that had most.
+      That; the seconds that this process has spent compiling; and its peak memory in MiB, of the host, where the system
+      tells, and of the device that had most, where jax tells.
     """
-    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
-    figures = {
-        "graphs_per_second": round(graphs_per_second, 1),
-        "compile_seconds": round(_compiled, 2),
-        "host_memory_mib": round(host / 2**20),
-    }
+    figures = {"graphs_per_second": round(graphs_per_second, 1), "compile_seconds": round(_compiled, 2)}
+    if resource is not None:
+        figures["host_memory_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB / 2**20)
     of_devices = [device.memory_stats() for device in jax.local_devices()]
     peaks = [stats["peak_bytes_in_use"] for stats in of_devices if stats and "peak_bytes_in_use" in stats]
     return figures | ({"device_memory_mib": round(max(peaks) / 2**20)} if peaks else {})

@@ -16,6 +16,7 @@ from filelock import Timeout
 from tqdm import tqdm
 
 from experiments.sweeps.attempts import Attempt, reason
+from experiments.termination import handling
 
 POLL = 0.1  # seconds between looks at the running jobs
 OF_GPU = 0.9  # the part of a GPU's memory that jobs share; the rest is for what CUDA itself needs
@@ -182,11 +183,7 @@ def _asked_to_end() -> Iterator[Callable[[], int | None]]:
     def note(number: int, frame: FrameType | None) -> None:
         came.append(number)
 
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # One that is ignored stays so, as SIGHUP under nohup.
-    before = {number: signal.signal(number, note) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
-    try:
+    with handling(note, [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]):
         yield lambda: came[0] if came else None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

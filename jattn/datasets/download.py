@@ -3,7 +3,9 @@
 import functools
 import os
 import sys
+import tempfile
 import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +32,34 @@ class DownloadError(OSError):
 
 
 def cache_folder() -> Path:
-    """The user's cache folder of jattn: `$XDG_CACHE_HOME/jattn`, or `~/.cache/jattn`. It need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jattn"
+    """The user's cache folder of jattn: `$XDG_CACHE_HOME/jattn`, or `~/.cache/jattn`. It need not exist.
+
+    For a user who has no home, or can't write there, as many in containers: a folder of that user alone in the
+    temporary folder, with a warning.
+
+    Raises:
+      PermissionError: that is another user's.
+    """
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "jattn"
+    try:
+        folder = Path.home() / ".cache" / "jattn"
+        if folder.exists() or os.access(next(path for path in folder.parents if path.exists()), os.W_OK):
+            return folder
+        why = f"{folder} can't be made"
+    except (RuntimeError, OSError) as error:  # HOME is not set and the user has no name, or is nobody's to look into
+        why = f"there is no home folder ({error})"
+    return _temporary_folder(why)
+
+
+def _temporary_folder(why: str) -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else 0  # elsewhere each user has another temporary folder
+    folder = Path(tempfile.gettempdir()) / f"jattn-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != user:  # who could put programs there that this one would run
+        raise PermissionError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder for downloads")
+    warnings.warn(f"{why}: what is kept goes to {folder}; set XDG_CACHE_HOME to choose a folder", stacklevel=1)
+    return folder
 
 
 def fetch(hashes: Mapping[str, str | None], mirrors: Sequence[str], folder: Path) -> list[Path]:
