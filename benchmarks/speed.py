@@ -26,12 +26,12 @@ from experiments.running import configure_jax
 from experiments.settings import Settings
 from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
 from jattn.attention import Scorer
+from jattn.cost_model import cost_model
 from jattn.datasets import generate_colors, generate_triangles
 from jattn.diffpool import DiffPool
 from jattn.evaluation import join
 from jattn.losses import Task as Predicted
 from jattn.proximity import Proximity
-from jattn.seeds import EVALUATION_NODES
 
 MATRIX = 2048
 BATCH = 32
@@ -138,7 +138,7 @@ def evaluation(settings: Settings, graphs: GraphsTuple) -> None:
     seconds = best(lambda: predict_seeds(network, state.params, graphs).prediction, 5)
     print(f"  evaluation of {len(graphs.n_node)} graphs: {seconds:.2f} s")
     n_node = np.asarray(graphs.n_node)
-    for ids, bucket in plan(graphs, EVALUATION_NODES, sizes=size_classes(graphs)):
+    for ids, bucket in plan(graphs, cost_model().evaluation_rows, sizes=size_classes(graphs)):
         sizes = n_node[ids[ids >= 0]]
         wasted = 100 * (1 - sizes.sum() / (ids.shape[0] * ids.shape[1] * bucket.nodes))
         print(f"    {len(sizes)} graphs of {sizes.min()}-{sizes.max()} nodes: {wasted:.0f} % of their rows are padding")

@@ -28,7 +28,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
 import tyro
 from jraph import GraphsTuple
@@ -42,6 +41,7 @@ from experiments.protocol import opened
 from experiments.running import Running, configure_jax, fail
 from experiments.tabulating import aligned, write_csv
 from experiments.termination import ends_plainly
+from jattn.cost_model import cost_model
 from jattn.datasets.colors import generate_colors, published_colors
 from jattn.figures import CURVES
 from jattn.files import write_json
@@ -127,14 +127,12 @@ class Initialization(Running):
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """How to train one of its networks."""
-        # GIN's layers of 256 units are quicker one network after another on a CPU, by a third, and need less memory.
-        compact = model == "gin" and jax.default_backend() == "cpu"
         return replace(
             PRESETS[supervision],
             **MODELS[model],
             **{name: getattr(self, name) for name in ("seeds", "seed", "checkpoint_every", "tensorboard", "quiet")},
             dimension=dimension,
-            compact=compact,
+            compact=model == "gin" and cost_model().compact_wide_layers,
             epochs=epochs,
             decay=_decay(epochs),
             twin_epochs=self.epochs,

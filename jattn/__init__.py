@@ -4,12 +4,13 @@ Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `sel
 `gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or `blocks`; in
 a network of one's own, `Pool` and `ChebyGINConv`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
-`attention_auc`. Files: `save_network`, `load_network`.
+`attention_auc`. Files: `save_network`, `load_network`. What is quick on a device: `CostModel`, `use_cost_model`.
 """
 
 from jattn._version import __version__
 from jattn.attention import Scorer, normalize_target
 from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
+from jattn.cost_model import CostModel, cost_model, use_cost_model
 from jattn.diffpool import DiffPool
 from jattn.graphs import check, from_arrays, from_dense, from_networkx, select
 from jattn.layers import ChebyGINConv
@@ -32,6 +33,7 @@ __all__ = [
     "Blocks",
     "Bucket",
     "ChebyGINConv",
+    "CostModel",
     "DiffPool",
     "Edges",
     "Epoch",
@@ -59,6 +61,7 @@ __all__ = [
     "blocks",
     "check",
     "cosine_similarity",
+    "cost_model",
     "drop_nodes",
     "edges",
     "from_arrays",
@@ -85,4 +88,5 @@ __all__ = [
     "size_classes",
     "task_loss",
     "train_seeds",
+    "use_cost_model",
 ]

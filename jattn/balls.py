@@ -22,16 +22,12 @@ import scipy.sparse
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
+from jattn.cost_model import cost_model
 from jattn.layers import Linear
 from jattn.model import Network
 from jattn.products import Sparse
 from jattn.topology import Edges
 from jattn.training import AnyArray, Params
-
-ROWS = 8192  # of a chunk of balls; it bounds memory
-BALLS = 128  # of a chunk
-BEYOND = 3 * ROWS // 8  # edges of a chunk that its table has no room for
-SOURCES = 512  # nodes whose surroundings are searched at once, a bit each
 
 
 class Chunks(NamedTuple):
@@ -87,6 +83,8 @@ def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.
       most: None is returned where balls have on average more than this share of the graph, or where one does not fit
         into a chunk.
     """
+    costs = cost_model()
+    most_rows, most_balls, most_beyond = costs.subgraph_rows, costs.subgraph_count, costs.subgraph_edges
     within = _within(graph, radii(network), most)
     if within is None:
         return None
@@ -94,25 +92,25 @@ def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.
     beyond = np.maximum(np.bincount(graph.receivers, minlength=nodes) - width, 0)
     listed = np.cumsum(beyond) - beyond  # the first entry of each node in the whole graph's list
     beyond_start = np.insert(np.cumsum(beyond[node_of]), 0, 0)[start]
-    if np.diff(start).max(initial=0) > ROWS or np.diff(beyond_start).max(initial=0) > BEYOND:
+    if np.diff(start).max(initial=0) > most_rows or np.diff(beyond_start).max(initial=0) > most_beyond:
         return None
     bounds = [0]
     while bounds[-1] < nodes:
         last = bounds[-1]
-        rows = np.searchsorted(start, start[last] + ROWS, side="right") - 1
-        entries = np.searchsorted(beyond_start, beyond_start[last] + BEYOND, side="right") - 1
-        bounds.append(min(int(rows), int(entries), last + BALLS, nodes))
+        rows = np.searchsorted(start, start[last] + most_rows, side="right") - 1
+        entries = np.searchsorted(beyond_start, beyond_start[last] + most_beyond, side="right") - 1
+        bounds.append(min(int(rows), int(entries), last + most_balls, nodes))
 
     def filled(columns: int, value: int) -> np.ndarray:
         return np.full((len(bounds) - 1, columns), value, np.int32)
 
     chunks = Chunks(
-        removed=filled(BALLS, -1),
-        ball=filled(ROWS, BALLS - 1),
-        node=filled(ROWS, -1),
-        changes=filled(ROWS, 0),
-        beyond_row=filled(BEYOND, -1),
-        beyond_entry=filled(BEYOND, 0),
+        removed=filled(most_balls, -1),
+        ball=filled(most_rows, most_balls - 1),
+        node=filled(most_rows, -1),
+        changes=filled(most_rows, 0),
+        beyond_row=filled(most_beyond, -1),
+        beyond_entry=filled(most_beyond, 0),
     )
     for i, (first, end) in enumerate(itertools.pairwise(bounds)):
         node = node_of[start[first] : start[end]]
@@ -132,10 +130,11 @@ def _within(graph: GraphsTuple, distances: list[int], most: float) -> scipy.spar
     nodes = len(graph.nodes["attention"])
     joined = np.ones(len(graph.senders), bool), (graph.receivers, graph.senders)
     hop = scipy.sparse.csr_array(joined, (nodes, nodes)) + scipy.sparse.identity(nodes, bool, "csr")
-    columns = -(-SOURCES // 64) * 8
+    sources = cost_model().search_sources
+    columns = -(-sources // 64) * 8
     near, sizes, total = [], [], 0
-    for first in range(0, nodes, SOURCES):
-        own = np.arange(min(SOURCES, nodes - first))
+    for first in range(0, nodes, sources):
+        own = np.arange(min(sources, nodes - first))
         reached = np.zeros((nodes, columns), np.uint8)  # a row a node, in it a bit for each source that is near
         reached[first + own, own // 8] = 1 << own % 8
         at = []
@@ -188,7 +187,7 @@ def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) 
     inside = (chunk.changes > 0)[:, None]
     now = jnp.where(inside, x, 0)
     if network.readout == "max":
-        in_ball = jnp.zeros((BALLS, len(whole.topology.kept)), bool)
+        in_ball = jnp.zeros((len(chunk.removed), len(whole.topology.kept)), bool)
         in_ball = in_ball.at[chunk.ball, row].max(inside[:, 0] & (chunk.node >= 0))
         z = jnp.maximum(topology.max(now), _largest_outside(whole, in_ball))
     else:
@@ -201,12 +200,12 @@ def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) 
 
 def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
     """The balls as graphs, each without the node in its middle; degrees are those in the whole graph without it."""
-    rows, nodes, a = len(chunk.node), len(whole.kept), whole.adjacency
+    rows, balls, nodes, a = len(chunk.node), len(chunk.removed), len(whole.kept), whole.adjacency
     ball, real = jnp.asarray(chunk.ball), jnp.asarray(chunk.node >= 0)
     row, own = jnp.where(real, chunk.node, 0), jnp.arange(rows)
     removed = chunk.removed[ball]
     kept = real & (chunk.node != removed)
-    place = jnp.full((BALLS, nodes), rows).at[ball, jnp.where(real, row, nodes)].set(own, mode="drop")
+    place = jnp.full((balls, nodes), rows).at[ball, jnp.where(real, row, nodes)].set(own, mode="drop")
 
     def edges_at(at: Callable[[Array], Array], neighbour: Array, value: Array) -> tuple[Array, Array, Array]:
         """Columns of edges, their weights after the removal, and the same with 0 for those that leave the ball."""
@@ -220,9 +219,9 @@ def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
     columns, values, inside = edges_at(lambda x: x[:, None], a.columns[row], a.values[row])
     list_columns, list_values, list_inside = edges_at(lambda x: x[listed], a.list_columns[entry], of_list)
     return Edges(
-        n_node=jnp.bincount(ball, length=BALLS),
+        n_node=jnp.bincount(ball, length=balls),
         graph_of=ball,
-        real=jnp.ones(BALLS, bool),
+        real=jnp.ones(balls, bool),
         kept=kept,
         degrees=values.sum(1).at[listed].add(list_values),
         largest=rows,

@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Shaped
 
+from jattn.cost_model import cost_model
 from jattn.products import lay_out
 from jattn.topology import Blocks
-
-SHARES = (0.16, 0.33, 0.5, 0.62)  # of all rows, that layouts have room for
-MERGED_ROWS = 160  # of a block: small ones waste rows where nodes are kept unevenly, large ones multiply by many zeros
 
 
 class Layout(NamedTuple):
@@ -30,11 +28,11 @@ class Layout(NamedTuple):
 
 
 def layouts(topology: Blocks) -> tuple[Layout, ...]:
-    """Layouts with room for `SHARES` of a topology's rows, smallest first."""
+    """Layouts with room for the cost model's shares of a topology's rows, smallest first."""
     blocks, block, _ = topology.adjacency.shape
-    made = []
-    for share in SHARES:
-        least = max(1, -(-int(share * blocks * block) // MERGED_ROWS))
+    made, costs = [], cost_model()
+    for share in costs.compact_shares:
+        least = max(1, -(-int(share * blocks * block) // costs.compact_rows))
         groups = min(range(least, 2 * least + 1), key=lambda n: n * -(-blocks // n))  # so that few rows are left over
         merged = -(-blocks // groups)
         made.append(Layout(merged, -(-int(share * merged * block) // 8) * 8))

@@ -16,6 +16,7 @@ from jraph import GraphsTuple
 
 from jattn.balls import Chunks, Whole, chunks_of, whole_graph, without_each
 from jattn.batching import Bucket, Split, gather, put, scatter
+from jattn.cost_model import CostModel, cost_model
 from jattn.graphs import select
 from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
 from jattn.losses import Task
@@ -24,18 +25,9 @@ from jattn.options import expect_one_of
 from jattn.packing import plan, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
-from jattn.seeds import CACHED, run_one_by_one, seeds_of
+from jattn.seeds import run_one_by_one, seeds_of
 from jattn.topology import Edges
 from jattn.training import Params
-
-BATCH_NODES = 500  # rows of a batch, whose graphs should be alike in size
-COPIED_ROWS = 1024  # rows that are predicted together: copies of a batch times its nodes
-PIECE = 100  # batches after which progress is told
-
-LARGE = 200  # nodes of a graph from which its balls are worth looking at
-MOST_EDGES = 32  # of a node, in a graph whose balls are
-BALL_SHARE = 0.75  # of a graph that its balls may have on average
-STEPS = 4  # chunks of balls that a device does in one go
 
 
 def leave_one_out_seeds(
@@ -73,19 +65,22 @@ def leave_one_out_seeds(
     moved = jax.vmap(lambda w, o: movement(w, o, jnp.asarray(graph_of), jnp.asarray(by_ball[graph_of]), task))
     result = jax.device_get(moved(jnp.asarray(whole), jnp.asarray(without)))
 
-    rest = np.flatnonzero(~by_ball)
-    nodes = min(BATCH_NODES, CACHED // max(network.filters))
+    rest, costs = np.flatnonzero(~by_ball), cost_model()
+    nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
+    one_by_one = run_one_by_one(network, graphs, costs.leave_one_out_rows)
     for batches, bucket in plan(graphs, nodes, parts_of(seeds), size_classes(select(graphs, rest)), rest):
-        left_out = _compiled_copies(network, bucket, task, seeds, run_one_by_one(network, graphs, COPIED_ROWS))
-        for piece in _pieces(batches):
+        left_out = _compiled_copies(network, bucket, task, seeds, one_by_one, costs)
+        for piece in _pieces(batches, costs.progress_batches):
             result = jax.tree.map(np.add, result, fetch(left_out(params, split, piece)))
             progress(int((piece >= 0).sum()))
     return cast(LeaveOneOut, result)
 
 
-def _pieces(batches: Int[np.ndarray, "parts steps entries"]) -> Iterator[Int[np.ndarray, "parts steps entries"]]:
+def _pieces(
+    batches: Int[np.ndarray, "parts steps entries"], most: int
+) -> Iterator[Int[np.ndarray, "parts steps entries"]]:
     """Steps in pieces of equal length, filled up with empty ones, so that one program runs them all."""
-    steps = -(-batches.shape[1] // -(-batches.shape[1] // PIECE))
+    steps = -(-batches.shape[1] // -(-batches.shape[1] // most))
     for start in range(0, batches.shape[1], steps):
         piece = batches[:, start : start + steps]
         yield np.pad(piece, ((0, 0), (0, steps - piece.shape[1]), (0, 0)), constant_values=-1)
@@ -95,17 +90,19 @@ def _by_balls(
     network: Network, params: Params, graphs: GraphsTuple, split: Split
 ) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
     """Predictions of the large sparse graphs, and those without each node."""
-    seeds, parts = seeds_of(params), parts_of(seeds_of(params))
+    seeds, costs = seeds_of(params), cost_model()
+    shape = parts_of(seeds), costs.subgraph_chunks
     ids = _large_and_sparse(network, graphs)
     width, others = table_width(graphs, ids)
     ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls
     for i in ids.tolist():
-        chunks = chunks_of(select(graphs, np.array([i])), network, width, BALL_SHARE)
+        chunks = chunks_of(select(graphs, np.array([i])), network, width, costs.subgraph_share)
         if chunks is None:
             continue
-        of_graph, of_balls = _compiled_balls(network, _bucket(graphs, i, width, int(others[i])), seeds)
+        bucket = _bucket(graphs, i, width, int(others[i]))
+        of_graph, of_balls = _compiled_balls(network, bucket, seeds, costs)
         prediction, whole = of_graph(params, split, jnp.array([i]))
-        pieces = [of_balls(params, whole, jax.tree.map(jnp.asarray, piece)) for piece in _ball_pieces(chunks, parts)]
+        pieces = [of_balls(params, whole, jax.tree.map(jnp.asarray, piece)) for piece in _ball_pieces(chunks, *shape)]
         if ahead is not None:
             yield _fetched(*ahead, graphs)
         ahead = i, prediction, pieces
@@ -127,7 +124,8 @@ def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, 
     degree = np.bincount(graphs.receivers, minlength=len(graph_of))
     most = np.zeros(len(graphs.n_node), int)
     np.maximum.at(most, graph_of, degree)
-    return np.flatnonzero((graphs.n_node >= LARGE) & (most <= MOST_EDGES))
+    costs = cost_model()
+    return np.flatnonzero((graphs.n_node >= costs.subgraph_nodes) & (most <= costs.subgraph_degree))
 
 
 def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
@@ -143,22 +141,25 @@ def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
     def doubled(size: int, needed: int) -> int:
         return size if size > needed else doubled(2 * size, needed)
 
-    nodes, edges = doubled(LARGE, int(graphs.n_node[i])), doubled(LARGE * max(width, 1), int(graphs.n_edge[i]))
-    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=doubled(LARGE // 4, others))
+    least = cost_model().subgraph_nodes
+    nodes, edges = doubled(least, int(graphs.n_node[i])), doubled(least * max(width, 1), int(graphs.n_edge[i]))
+    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=doubled(-(-least // 4), others))
 
 
-def _ball_pieces(chunks: Chunks, parts: int) -> Iterator[Chunks]:
+def _ball_pieces(chunks: Chunks, parts: int, steps: int) -> Iterator[Chunks]:
     """Chunks as [parts, steps, ...], filled up with empty ones."""
-    for start in range(0, len(chunks.removed), parts * STEPS):
-        piece = [array[start : start + parts * STEPS] for array in chunks]
-        fill = parts * STEPS - len(piece[0])
+    for start in range(0, len(chunks.removed), parts * steps):
+        piece = [array[start : start + parts * steps] for array in chunks]
+        fill = parts * steps - len(piece[0])
         filled = [np.concatenate([array, np.full((fill, *array.shape[1:]), -1, array.dtype)]) for array in piece]
-        yield Chunks(*(array.reshape(parts, STEPS, -1) for array in filled))
+        yield Chunks(*(array.reshape(parts, steps, -1) for array in filled))
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=64)
-def _compiled_balls(network: Network, bucket: Bucket, seeds: int) -> tuple[Callable[..., Any], Callable[..., Array]]:
+def _compiled_balls(
+    network: Network, bucket: Bucket, seeds: int, costs: CostModel
+) -> tuple[Callable[..., Any], Callable[..., Array]]:
     def of_graph(params: Params, split: Split, ids: Array) -> tuple[Array, Whole]:
         batch = gather(split, ids, bucket)
         prediction, whole = whole_graph(network, params, batch.graph, cast(Edges, batch.topology))
@@ -172,16 +173,18 @@ def _compiled_balls(network: Network, bucket: Bucket, seeds: int) -> tuple[Calla
         return scatter(bucket.nodes, removed, predictions)[None]
 
     return (
-        over_devices(of_graph, seeds, (SEEDS,), (), (), one_by_one=True),
-        over_devices(of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS), one_by_one=True),
+        over_devices(of_graph, seeds, (SEEDS,), (), (), one_by_one=True, costs=costs),
+        over_devices(
+            of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS), one_by_one=True, costs=costs
+        ),
     )
 
 
 @functools.lru_cache(maxsize=64)
 def _compiled_copies(
-    network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool
+    network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:
-    return over_batches(_make_labels(network, bucket, task), seeds, one_by_one)
+    return over_batches(_make_labels(network, bucket, task), seeds, one_by_one, costs)
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
@@ -195,7 +198,8 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
                 output = network.apply({"params": params}, graph, batch.topology.keep(kept))
                 return cast(Output, output).prediction
 
-            rows = min(COPIED_ROWS, CACHED // max(network.filters))
+            costs = cost_model()
+            rows = costs.cached_rows(costs.leave_one_out_rows, max(network.filters))
             chunk = max(1, rows // bucket.nodes)
             result = leave_one_out(
                 predict, batch.graph, bucket.largest, task=task, chunk=chunk, real=batch.topology.real

@@ -12,12 +12,9 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn.batching import Bucket
+from jattn.cost_model import cost_model
 from jattn.proximity import Proximity
 
-ROW_WORK = 96  # a row's linear maps cost what a product with a block of so many rows does, in the paper's networks
-BLOCK_LIMIT = 128  # rows of a dense block, unless a graph needs more
-DENSE_WORK = 4  # rows of a dense block that a row multiplies by in the time in which a sparse one adds an edge
-LISTED_WORK = 6  # what an edge in a list costs, in edges laid side by side
 BOUND = 1.5  # standard deviations that a batch may have more nodes than the mean
 SAMPLE, SHORTLIST = 300, 3  # batches that show which sizes of blocks are worth trying on all of them, and how many
 
@@ -97,14 +94,14 @@ def pack(
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
-    largest = int(n_node.max(initial=1))
+    largest, costs = int(n_node.max(initial=1)), cost_model()
     width, others = table_width(graphs, np.unique(flat[flat >= 0]))
     n_other = np.append(others, 0)[flat]
-    work = width + LISTED_WORK * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
+    work = width + costs.listed_work * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is False and isinstance(graphs.edges, Proximity):
         raise ValueError("dense: all nodes of these graphs are joined; expected True, or None")
     if dense is None:
-        dense = isinstance(graphs.edges, Proximity) or bool(largest <= DENSE_WORK * work)
+        dense = isinstance(graphs.edges, Proximity) or bool(largest <= costs.dense_work * work)
     block, place = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
     blocks = -(-max(int(place.max(initial=0)) + 1, 1) // parts)  # of a part
     ids, edges, rest = _lay_out(flat, place, (n_edge, n_other), blocks, parts)
@@ -195,7 +192,7 @@ def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tupl
     of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree
     having = np.cumsum(np.bincount(of_chosen, minlength=1)[::-1])[::-1][1:]  # nodes that have 1, 2, ... edges or more
     others = having.sum() - np.insert(np.cumsum(having), 0, 0)  # edges beyond the first 0, 1, ... of each node
-    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + LISTED_WORK * others))
+    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + cost_model().listed_work * others))
     beyond = np.bincount(graph_of, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
     return width, beyond.astype(np.int64)
 
@@ -213,15 +210,15 @@ def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, n
 
 def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
     """As `_one_block`, for the blocks that make least work of dense products."""
-    largest = int(n_node.max(initial=1))
+    largest, costs = int(n_node.max(initial=1)), cost_model()
 
     def work(batches: np.ndarray, block: int) -> tuple[int, int, np.ndarray]:
         place = _first_fit(n_node[batches], real[batches], block)
         blocks = int(place.max(initial=0)) + 1
-        return -(-blocks // parts) * block * (ROW_WORK + block), block, place
+        return -(-blocks // parts) * block * (costs.row_work + block), block, place
 
     fullest = np.argsort(-n_node.sum(1), kind="stable")[:SAMPLE]
-    sizes = range(largest, max(BLOCK_LIMIT, largest) + 1)
+    sizes = range(largest, max(costs.block_limit, largest) + 1)
     shortlist = sorted(sizes, key=lambda block: work(fullest, block)[0])[:SHORTLIST]
     everywhere = np.arange(len(n_node))
     return min((work(everywhere, block) for block in shortlist), key=lambda choice: choice[0])[1:]

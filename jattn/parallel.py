@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jattn.cost_model import CostModel, cost_model, use_cost_model
+
 SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
 Tree = TypeVar("Tree")
 
@@ -31,6 +33,7 @@ def over_devices(
     result: tuple[str, ...] = (SEEDS,),
     one_by_one: bool = False,
     optimize: bool = True,
+    costs: CostModel | None = None,
 ) -> Any:
     """Compiles `function`, written for one seed, for many: a vmap on every device that gets a share of them.
 
@@ -44,6 +47,7 @@ def over_devices(
         as `sum_parts` leaves it; ("seeds", "parts") where each returns its own, as an axis of 1.
       one_by_one: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
       optimize: False for what runs once, which compiles in a third of the time.
+      costs: the cost model that the program goes by; today's where not given.
 
     Returns:
       The compiled function, whose results have leading axes as `result` names them.
@@ -52,8 +56,14 @@ def over_devices(
     mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
     axes = tuple(0 if SEEDS in spec else None for spec in specs)
     of_seeds = _alone if seeds == shape[0] else _one_by_one if one_by_one else jax.vmap
+    mapped, costs = of_seeds(function, axes), costs or cost_model()
+
+    def with_costs(*arguments: Any) -> Any:
+        with use_cost_model(costs):
+            return mapped(*arguments)
+
     spread = jax.shard_map(
-        of_seeds(function, axes),
+        with_costs,
         mesh=mesh,
         in_specs=tuple(PartitionSpec(*spec) for spec in specs),
         out_specs=PartitionSpec(*result),
@@ -70,7 +80,9 @@ def over_devices(
     return on_all
 
 
-def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int, one_by_one: bool = False) -> Callable[..., Any]:
+def over_batches(
+    function: Callable[[Any, Any, Any], Any], seeds: int, one_by_one: bool, costs: CostModel
+) -> Callable[..., Any]:
     """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
 
     Each part runs on a device of its own; the function's results are 0 for graphs that are not in its batches. Seeds
@@ -80,7 +92,7 @@ def over_batches(function: Callable[[Any, Any, Any], Any], seeds: int, one_by_on
     def of_part(params: Any, split: Any, batches: Any) -> Any:
         return sum_parts(function(params, split, batches[0]))
 
-    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,), one_by_one=one_by_one)
+    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,), one_by_one=one_by_one, costs=costs)
 
 
 def sum_parts(tree: Tree) -> Tree:

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from jattn.cost_model import cost_model
+
 LARGEST = "largest"
-FEW_FEATURES = 8
 
 
 @jax.custom_vjp
@@ -17,7 +18,7 @@ def symmetric_product(
     adjacency: Float[Array, "blocks block block"], x: Float[Array, "blocks block features"]
 ) -> Float[Array, "blocks block features"]:
     """The product A x for blocks of A = A^T. Its VJP multiplies by A, which takes a third of the time that A^T does."""
-    if x.shape[-1] <= FEW_FEATURES:  # (x^T A)^T, whose rows are long, takes a half to a third of the time
+    if x.shape[-1] <= cost_model().row_major_features:  # rows of (x^T A)^T are long: a half to a third of the time
         rows = jnp.einsum("bfj,bji->bfi", jax.lax.optimization_barrier(x.swapaxes(1, 2)), adjacency)
         return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
     return jnp.einsum("bij,bjf->bif", adjacency, x)

@@ -13,6 +13,7 @@ from jraph import GraphsTuple
 
 from jattn.batching import Bucket, Split, put
 from jattn.chebyshev import chebyshev_terms
+from jattn.cost_model import CostModel, cost_model
 from jattn.losses import Task
 from jattn.model import Network
 from jattn.options import expect_at_least
@@ -21,10 +22,6 @@ from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_d
 from jattn.proximity import Proximity
 from jattn.topology import edges
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
-
-EVALUATION_NODES = 1024  # rows of a batch where no gradient is taken
-CACHED = 160_000  # numbers of the widest layer up to which work stays in a core's cache, a third faster
-KEPT_TERMS = 100_000_000  # numbers of a split's first terms, and of what making them takes, up to which they are kept
 
 
 class Epoch(NamedTuple):
@@ -155,7 +152,7 @@ def _with_first_terms(split: Split, network: Network) -> Split:
     nodes, features = graphs.nodes["features"].shape
     numbers = features * (network.order * nodes + len(graphs.senders))
     pools_first = any(pooling is not None for pooling in network.poolings[:1])
-    if isinstance(graphs.edges, Proximity) or pools_first or not nodes or numbers > KEPT_TERMS:
+    if isinstance(graphs.edges, Proximity) or pools_first or not nodes or numbers > cost_model().precomputed_floats:
         return split
 
     @jax.jit
@@ -170,7 +167,8 @@ def _with_first_terms(split: Split, network: Network) -> Split:
 
 def run_one_by_one(network: Network, graphs: GraphsTuple, rows: int) -> bool:
     """Whether many seeds are quicker one after another than side by side: where so many rows of one fill a cache."""
-    return network.compact or rows * max(graphs.nodes["features"].shape[1], *network.filters) > CACHED
+    width = max(graphs.nodes["features"].shape[1], *network.filters)
+    return network.compact or cost_model().runs_sequentially(rows, width)
 
 
 def _orders(
@@ -223,10 +221,11 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     Raises:
       ValueError: there are no graphs, or the weights have no axis of seeds.
     """
-    split, seeds = everywhere(put(graphs)), seeds_of(params)
+    split, seeds, costs = everywhere(put(graphs)), seeds_of(params), cost_model()
     params, parts = fetch(params), []  # from whichever devices they are on
-    for batches, bucket in plan(graphs, EVALUATION_NODES, parts_of(seeds), size_classes(graphs)):
-        predict = _compiled_predict(network, bucket, seeds, run_one_by_one(network, graphs, bucket.nodes))
+    for batches, bucket in plan(graphs, costs.evaluation_rows, parts_of(seeds), size_classes(graphs)):
+        one_by_one = run_one_by_one(network, graphs, bucket.nodes)
+        predict = _compiled_predict(network, bucket, seeds, one_by_one, costs)
         parts.append(fetch(predict(params, split, batches)))
     return jax.tree.map(_join, *parts)
 
@@ -249,8 +248,10 @@ def seeds_of(params: Params) -> int:
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=64)
-def _compiled_predict(network: Network, bucket: Bucket, seeds: int, one_by_one: bool) -> Callable[..., Predictions]:
-    return over_batches(make_predict(network, bucket), seeds, one_by_one)
+def _compiled_predict(
+    network: Network, bucket: Bucket, seeds: int, one_by_one: bool, costs: CostModel
+) -> Callable[..., Predictions]:
+    return over_batches(make_predict(network, bucket), seeds, one_by_one, costs)
 
 
 def _join(*parts: np.ndarray) -> np.ndarray:

@@ -23,11 +23,11 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int, Shaped
 from jraph import GraphsTuple
 
+from jattn.cost_model import cost_model
 from jattn.products import Sparse, lay_out, segment_max, sparse_product, symmetric_product
 from jattn.proximity import Proximity
 
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
-SPARSEST = 4  # rows for each node up to which graphs are laid out apart, a row being quicker there by 5 to 8 times
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
 
@@ -85,7 +85,7 @@ class Topology(abc.ABC):
     ) -> Float[Array, "graphs clusters features"]:
         """S^T X of each graph: the sum over its rows of s_i x_i^T; dropped rows of both have to be 0."""
         graphs, nodes = len(self.n_node), len(self.kept)
-        if graphs * self.largest > SPARSEST * nodes:
+        if graphs * self.largest > cost_model().outer_sum_rows * nodes:
             return self.sum(s[:, :, None] * x[:, None])
         place, own = jnp.arange(self.largest), jnp.arange(nodes)
         start = jnp.cumsum(self.n_node) - self.n_node

@@ -1,7 +1,7 @@
 """The networks of property tests, compiled once each: on padded batches, and on batches packed into several blocks."""
 
+import dataclasses
 import functools
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from hypothesis import settings
 from jattn import packing
 from jattn.attention import Scorer
 from jattn.batching import Bucket, gather, put, scatter, tabulate
+from jattn.cost_model import cost_model, use_cost_model
 from jattn.diffpool import DiffPool
 from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network
@@ -68,6 +69,10 @@ each_network = pytest.mark.parametrize("name", POOLING_OR_NOT)
 each_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
+def changed_costs(**changes):
+    return use_cost_model(dataclasses.replace(cost_model(), **changes))
+
+
 @functools.cache
 def params_of(name):
     graph = pad([USUAL])
@@ -100,7 +105,7 @@ def program(name, storage):
 
 def pack_small(graph_list):
     """The graphs as a split of fixed size, and their ids in blocks of at most 8 rows, for `PACKED_BUCKET`."""
-    with mock.patch.object(packing, "BLOCK_LIMIT", SMALL_BLOCK):
+    with changed_costs(block_limit=SMALL_BLOCK):
         ids, _ = packing.pack(jraph.batch_np(graph_list), np.arange(len(graph_list)), dense=True)
     return put(pad(graph_list)), np.pad(ids[0], (0, PACKED_BUCKET.graphs - ids.shape[1]), constant_values=-1)
 

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import changed_costs
 
-from jattn import balls, left_out
+from jattn import left_out
 from jattn.attention import Scorer
 from jattn.balls import chunks_of, radii, whole_graph, without_each
 from jattn.batching import gather, pad, put
+from jattn.cost_model import cost_model
 from jattn.datasets import read_tu, tu_graphs
 from jattn.graphs import from_arrays, from_networkx, select
 from jattn.left_out import leave_one_out_seeds
@@ -58,17 +60,11 @@ GRAPHS = [
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small():
     """Sizes at which small graphs have several chunks of balls."""
-    monkeypatch.setattr(balls, "ROWS", 96)
-    monkeypatch.setattr(balls, "BEYOND", 150)
-    monkeypatch.setattr(balls, "SOURCES", 16)
-    monkeypatch.setattr(balls, "BALLS", 8)
-    monkeypatch.setattr(left_out, "LARGE", 24)
-    monkeypatch.setattr(left_out, "BALL_SHARE", 1.0)
-    left_out._compiled_balls.cache_clear()
-    yield
-    left_out._compiled_balls.cache_clear()
+    chunks = {"subgraph_rows": 96, "subgraph_edges": 150, "search_sources": 16, "subgraph_count": 8}
+    with changed_costs(**chunks, subgraph_nodes=24, subgraph_share=1.0):
+        yield
 
 
 def params_of(network, seeds):
@@ -86,8 +82,8 @@ def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypat
     assert len(by_ball) == 5
     assert sum(chunks is not None and len(chunks.removed) > 2 for chunks in by_ball) >= 3
     assert sum(done) == 6
-    monkeypatch.setattr(left_out, "LARGE", 10**9)
-    expected = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification")
+    with changed_costs(subgraph_nodes=10**9):
+        expected = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification")
     assert (expected.moved > 0.01).all()
     np.testing.assert_allclose(actual.moved, expected.moved, rtol=1e-4)
     np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-5)
@@ -149,15 +145,15 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
             assert changes[rows].tolist() == expected
 
 
-def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made(monkeypatch):
+def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made():
     network, grid = NETWORKS["chebynet"], GRAPHS[1]
     assert chunks_of(grid, network, 3) is not None
     assert chunks_of(grid, network, 3, most=0.3) is None
-    monkeypatch.setattr(balls, "BEYOND", 20)
-    assert chunks_of(grid, network, 4) is not None
-    assert chunks_of(grid, network, 3) is None
-    monkeypatch.setattr(balls, "ROWS", 40)
-    assert chunks_of(grid, network, 4) is None
+    with changed_costs(subgraph_edges=20):
+        assert chunks_of(grid, network, 4) is not None
+        assert chunks_of(grid, network, 3) is None
+    with changed_costs(subgraph_rows=40):
+        assert chunks_of(grid, network, 4) is None
 
 
 def test_only_large_graphs_without_hubs_are_looked_at(small):
@@ -176,17 +172,17 @@ def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
     assert (sparse.nodes, sparse.edges, sparse.rest) == (400, 800, 50)
 
 
-def test_on_graphs_of_proteins_they_agree_with_copies(shared, monkeypatch):
+def test_on_graphs_of_proteins_they_agree_with_copies(shared):
     graphs = tu_graphs(read_tu(shared / "data", "DD"))
     by_size = np.argsort(graphs.n_node, kind="stable")
     graphs = select(graphs, by_size[[700, 800, 1000]])
-    assert graphs.n_node.min() > left_out.LARGE
+    assert graphs.n_node.min() > cost_model().subgraph_nodes
     network = Network((16, 16, 16), order=3, readout="max", outputs=2)
     padded = jax.tree.map(jnp.asarray, pad(graphs))
     params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), padded)["params"])
     actual = leave_one_out_seeds(network, params, graphs, "classification")
-    monkeypatch.setattr(left_out, "LARGE", 10**9)
-    expected = leave_one_out_seeds(network, params, graphs, "classification")
+    with changed_costs(subgraph_nodes=10**9):
+        expected = leave_one_out_seeds(network, params, graphs, "classification")
     difference = np.abs(actual.attention - expected.attention)
     moved = np.repeat(expected.moved, graphs.n_node, axis=1)  # which the labels divide by
     assert np.minimum(difference, difference * moved).max() <= 1e-6

@@ -1,7 +1,6 @@
 """Batches gathered on the device are those that jraph pads on the host, block by block."""
 
 import functools
-from unittest import mock
 
 import chex
 import jax
@@ -13,6 +12,7 @@ from graph_strategies import BUCKET, CORNER_CASES, USUAL, graph_lists, make_grap
 from graph_strategies import pad as pad_list
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import changed_costs
 
 from jattn import packing
 from jattn.batching import Bucket, gather, pad, put, scatter
@@ -161,7 +161,7 @@ def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
 def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     graph_list, split = split_of(seed)
     bucket = Bucket(nodes=40, edges=152, graphs=10, largest=6, block=8)
-    with mock.patch.object(packing, "BLOCK_LIMIT", bucket.block):
+    with changed_costs(block_limit=bucket.block):
         packed, _ = packing.pack(jraph.batch_np(graph_list), np.array([ids]), dense=True)
     batch = gathered(split, np.pad(packed[0, 0], (0, 10 - packed.shape[2]), constant_values=-1), bucket)
     graph = jax.tree.map(np.asarray, batch.graph)

@@ -10,8 +10,9 @@ import numpy as np
 import optax
 import pytest
 from graph_strategies import make_graph
+from programs import changed_costs
 
-from jattn import left_out, seeds
+from jattn import seeds
 from jattn.attention import Scorer
 from jattn.batching import pad, put
 from jattn.diffpool import DiffPool
@@ -104,14 +105,13 @@ def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
 
 
-def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing(monkeypatch):
+def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing():
     params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
     whole = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
-    monkeypatch.setattr(left_out, "BATCH_NODES", 9)  # so that there are several batches
-    monkeypatch.setattr(left_out, "PIECE", 2)
     done = []
-    pieces = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
+    with changed_costs(leave_one_out_nodes=9, progress_batches=2):  # so that there are several batches
+        pieces = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
     close(pieces, whole)
     assert len(done) > 1
     assert sum(done) == len(SIZES)
@@ -165,10 +165,10 @@ def test_dropout_is_the_same_whichever_seeds_and_devices_there_are():
 
 
 @pytest.mark.parametrize("network", [NETWORK, SMALL])
-def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network, monkeypatch):
+def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network):
     *_, kept = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
-    monkeypatch.setattr(seeds, "KEPT_TERMS", 0)
-    *_, computed = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
+    with changed_costs(precomputed_floats=1):
+        *_, computed = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)
     close(kept.state.params, computed.state.params)
     close(kept.predictions.attention, computed.predictions.attention)
 

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jattn.products import FEW_FEATURES, LARGEST, Sparse, masked_affine, segment_max, sparse_product, symmetric_product
+from jattn.cost_model import cost_model
+from jattn.products import LARGEST, Sparse, masked_affine, segment_max, sparse_product, symmetric_product
 
 
 def plain_symmetric(adjacency, x):
@@ -18,6 +19,7 @@ def arrays(*shapes):
 
 
 (KERNEL,) = arrays((3, 5))
+FEW_FEATURES = cost_model().row_major_features
 HALF, FEATURES, SUMS, MANY, MANY_SUMS = arrays(
     (2, 4, 4), (2, 4, 3), (2, 4, 3), (2, 4, FEW_FEATURES + 1), (2, 4, FEW_FEATURES + 1)
 )
