@@ -22,6 +22,7 @@ from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import graphs_in_space, random_graphs
 from experiments import colors, mnist75sp, triangles
+from experiments.folders import local_path
 from experiments.running import configure_jax
 from experiments.settings import Settings
 from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
@@ -63,6 +64,7 @@ def main(task: Annotated[Task | None, tyro.conf.Positional] = None, data_dir: Pa
       data_dir: Folder of MNIST's files.
     """
     configure_jax()
+    data_dir = data_dir and local_path("data_dir", data_dir)
     rate = matmul_rate()
     print(f"matrix product {MATRIX} x {MATRIX}: {rate / 1e9:.0f} GFLOP/s on {jax.device_count()} devices")
     if task in (None, "colors"):

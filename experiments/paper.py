@@ -26,6 +26,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 import tyro
 
 from experiments.drawing import try_to_draw
+from experiments.folders import local_path, run_folder
 from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 from experiments.running import fail
@@ -116,6 +117,9 @@ class Paper:
     """Show nothing but errors and tables."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "out", run_folder("out", self.out))
+        if self.data_dir is not None:
+            object.__setattr__(self, "data_dir", local_path("data_dir", self.data_dir))
         for row in self.rows:
             if row not in TABLE_3:
                 raise ValueError(f"rows: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")

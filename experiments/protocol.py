@@ -14,6 +14,7 @@ from jraph import GraphsTuple
 
 from experiments.best_start import best_start
 from experiments.drawing import try_to_draw
+from experiments.folders import run_folder
 from experiments.progress import count_graphs
 from experiments.running import MAY_DIFFER, Running
 from experiments.settings import Settings
@@ -32,6 +33,7 @@ from jattn.training import Params, Predictions
 from jattn.weights import save_network
 
 DRAWN = 3  # graphs of each subset that a run draws
+MOST_LETTERS = 60  # of the name that a new folder begins with, which a data set's path may be part of
 
 Draw = Callable[[Mapping[str, GraphsTuple], Predictions, Path], None]
 
@@ -259,7 +261,11 @@ def _counted(
 
 def _new_folder(name: str) -> Path:
     """Makes a folder of its own for a run: two that start in the same second get two."""
-    stem = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    try:
+        runs = run_folder("out", Path("runs"))
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    stem = runs / f"{name[:MOST_LETTERS]}-{datetime.now():%Y%m%d-%H%M%S}"
     for folder in itertools.chain([stem], (stem.with_name(f"{stem.name}-{i}") for i in itertools.count(2))):
         try:
             folder.mkdir(parents=True)

@@ -18,6 +18,7 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
+from experiments.folders import local_path
 from experiments.running import configure_jax, fail
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
@@ -42,6 +43,7 @@ def evaluate(
     """
     results = {}
     try:
+        folder, data_dir = local_path("folder", folder), local_path("data_dir", data_dir)
         for name, model in load_published(folder).items():
             start = time.perf_counter()
             statistics = model.feature_mean, model.feature_std

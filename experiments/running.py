@@ -10,6 +10,7 @@ from typing import Literal, NoReturn
 import jax
 from joblib import cpu_count
 
+from experiments.folders import local_path, run_folder
 from jattn.datasets.download import cache_folder
 from jattn.options import expect_at_least
 
@@ -42,6 +43,10 @@ class Running:
     """Which of them this is, counted from 0; the first one alone writes files."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(path := getattr(self, field.name), Path):
+                checked = run_folder("out", path) if field.name == "out" else local_path(field.name, path)
+                object.__setattr__(self, field.name, checked)
         expect_at_least(1, devices=None if self.devices == "all" else self.devices)
         expect_at_least(1, checkpoint_every=self.checkpoint_every, processes=self.processes)
         expect_at_least(0, process=self.process)

@@ -18,6 +18,7 @@ are finished, goes on with those that were cut and tries failed ones again; with
 values it makes the sweep larger. See docs/clusters.md.
 """
 
+import csv
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from filelock import FileLock, Timeout
 
+from experiments.folders import run_folder
 from experiments.running import fail
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, definition, differences, jobs_of, read_grid
@@ -60,7 +62,8 @@ class Sweep:
     data_seeds: tuple[int, ...] = ()
     """Seeds of the data, for experiments that have --data-seed."""
     vary: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE,VALUE,...")] = ()
-    """Values of any other setting; of several such settings all combinations."""
+    """Values of any other setting; of several such settings all combinations. A value that has commas stands in double
+    quotes, with those in it doubled: --vary 'dataset="DIR/a,b/TOY.zip",PROTEINS'."""
     jobs: int | None = None
     """Jobs that run at once, each with its share of the machine; one for each GPU, or else core, where not given. On
     SLURM no more than this."""
@@ -76,6 +79,7 @@ class Sweep:
     """With --on slurm."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "out", run_folder("out", self.out))
         expect_at_least(1, jobs=self.jobs)
         expect_at_least(0, retries=self.retries)
         if self.on != "slurm" and self.on_slurm != Slurm():
@@ -100,8 +104,12 @@ class Sweep:
 
 def _values(entry: str) -> tuple[str, tuple[str, ...]]:
     name, _, values = entry.partition("=")
-    parts = tuple(value.strip() for value in values.split(","))
-    if not name.strip("-") or not all(parts):
+    try:
+        (row,) = csv.reader([values], skipinitialspace=True, strict=True)
+    except (ValueError, csv.Error):
+        row = []
+    parts = tuple(value.strip() for value in row)
+    if not parts or not name.strip("-") or not all(parts):
         raise ValueError(f"vary: {entry!r} is not allowed, expected NAME=VALUE,VALUE,...")
     return name.lstrip("-").replace("_", "-"), parts
 

@@ -26,6 +26,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from experiments.command import Experiment
+from experiments.folders import local_path
 from experiments.protocol import Data, draw_examples
 from experiments.tuning import Tunable, choose
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
@@ -71,6 +72,8 @@ class Tu(Tunable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.dataset.startswith("~"):
+            object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
         expect_at_least(1, largest=self.largest, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
         expect_at_least(0, data_seed=self.data_seed)
         if self.tune and self.data_seeds > 1:

@@ -6,6 +6,7 @@ on the graphs left out. The study is kept in the run's folder, or in a database 
 
 import hashlib
 import json
+import sqlite3
 import sys
 import time
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from jattn.seeds import predict_seeds, train_seeds
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
     from optuna import Study, Trial
+    from optuna.storages import RDBStorage
 
 OF_STUDY = ("folds", "tune_seeds", "tune_init", "storage")  # settings of a study alone
 # What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
@@ -147,11 +149,20 @@ def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
     for array in jax.tree.leaves(graphs):
         key.update(np.ascontiguousarray(array).data)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage, name = settings.storage or f"sqlite:///{(folder / 'study.db').resolve()}", f"jattn-{key.hexdigest()[:16]}"
+    file, name = folder / "study.db", f"jattn-{key.hexdigest()[:16]}"
     try:
+        storage = settings.storage or _in_file(file)
         return optuna.create_study(storage=storage, study_name=name, load_if_exists=True, direction="maximize")
     except (SQLAlchemyError, ImportError) as error:
-        fail(f"storage: {storage} can't be used: {str(error).splitlines()[0]}")
+        fail(f"storage: {settings.storage or file} can't be used: {str(error).splitlines()[0]}")
+
+
+def _in_file(file: Path) -> "RDBStorage":
+    """A database in a file, whose path is no part of the address: it may have any characters."""
+    from optuna.storages import RDBStorage
+
+    options = {"creator": lambda: sqlite3.connect(file, check_same_thread=False)}
+    return RDBStorage("sqlite:///study.db", engine_kwargs=options)
 
 
 def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int) -> Folds:

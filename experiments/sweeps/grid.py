@@ -1,6 +1,8 @@
 """The jobs of a sweep: presets x values of settings x data seeds x groups of seeds, each a run of its own."""
 
+import hashlib
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from jattn.options import expect_at_least
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 OF_JOB = ("seed", "seeds", "data_seed")  # settings in which jobs of one row differ
+MOST_BYTES = 160  # of the varied values in the name of a folder; disks take 255 for all of it
 UNFIT = re.compile(r"[^\w.+-]+")  # for the name of a folder
 
 
@@ -130,20 +133,30 @@ def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | 
     for first in range(grid.first_seed, end, grid.seeds_a_job):
         seeds = range(first, min(first + grid.seeds_a_job, end))
         own = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
-        name, said = "_".join([preset, *varied, *data, own]), ["--seed", str(first), "--seeds", str(len(seeds))]
+        name = "_".join([preset, *_shortened(varied), *data, own])
+        said = ["--seed", str(first), "--seeds", str(len(seeds))]
         of_seeds = replace(settings, seed=first, seeds=len(seeds))
         jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, experiment))
     return jobs
 
 
+def _shortened(varied: Sequence[str]) -> list[str]:
+    """Parts of a folder's name; where they are longer than a disk may take, how they begin and a hash of them all."""
+    whole = "_".join(varied)
+    if len(os.fsencode(whole)) <= MOST_BYTES:
+        return list(varied)
+    begin = os.fsencode(whole)[: MOST_BYTES // 2].decode("utf-8", errors="ignore")
+    return [f"{begin}-{hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]}"]
+
+
 def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[str]:
-    """A varied setting on the command line; a value with spaces is of several parts, as --filters has them."""
+    """A varied setting on the command line; a value with spaces is of several parts where the setting has several."""
     default = getattr(experiment.presets.get(preset), name.replace("-", "_"), None)
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):
             fail(f"vary: {name}={value} is not allowed, expected true or false")
         return [f"--{name}" if value.lower() == "true" else f"--no-{name}"]
-    return [f"--{name}", *value.split()]
+    return [f"--{name}", *(value.split() if isinstance(default, tuple) else [value])]
 
 
 def find(name: str, arguments: Sequence[str]) -> Experiment:
