@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from jattn.cost_model import cost_model
@@ -13,31 +14,33 @@ from jattn.cost_model import cost_model
 LARGEST = "largest"
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def symmetric_product(
     adjacency: Float[Array, "blocks block block"], x: Float[Array, "blocks block features"]
 ) -> Float[Array, "blocks block features"]:
     """The product A x for blocks of A = A^T. Its VJP multiplies by A, which takes a third of the time that A^T does."""
-    if x.shape[-1] <= cost_model().row_major_features:  # rows of (x^T A)^T are long: a half to a third of the time
-        rows = jnp.einsum("bfj,bji->bfi", jax.lax.optimization_barrier(x.swapaxes(1, 2)), adjacency)
-        return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
-    return jnp.einsum("bij,bjf->bif", adjacency, x)
+    return _blocks_times(adjacency, x, "bij,bjf->bif", "bfj,bji->bfi")
 
 
-def _symmetric_product_forward(adjacency: Array, x: Array) -> tuple[Array, tuple[Array, Array]]:
-    return symmetric_product(adjacency, x), (adjacency, x)
+@functools.partial(symmetric_product.defjvp, symbolic_zeros=True)
+def _symmetric_product_jvp(primals: tuple[Array, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
+    (adjacency, x), (of_adjacency, of_x) = primals, tangents
+    y = symmetric_product(adjacency, x)
+    # A^T, whose transpose is A.
+    by_x = None if _is_zero(of_x) else _blocks_times(adjacency, of_x, "bji,bjf->bif", "bfj,bij->bfi")
+    by_adjacency = None if _is_zero(of_adjacency) else jnp.einsum("bij,bjf->bif", of_adjacency, x)
+    return y, _sum_of(y, by_x, by_adjacency)
 
 
-def _symmetric_product_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    adjacency, x = saved
-    of_adjacency = jnp.einsum("bif,bjf->bij", cotangent, x).astype(adjacency.dtype)
-    return of_adjacency, symmetric_product(adjacency, cotangent).astype(x.dtype)
+def _blocks_times(adjacency: Array, x: Array, product: str, of_rows: str) -> Array:
+    """The `product` of an einsum, or `of_rows` where features are few: (x^T A)^T, whose rows are long, is quicker."""
+    if x.shape[-1] > cost_model().row_major_features:
+        return jnp.einsum(product, adjacency, x)
+    rows = jnp.einsum(of_rows, jax.lax.optimization_barrier(x.swapaxes(1, 2)), adjacency)  # half to a third of the time
+    return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
 
 
-symmetric_product.defvjp(_symmetric_product_forward, _symmetric_product_backward)
-
-
-@jax.custom_vjp
+@jax.custom_jvp
 def masked_affine(
     x: Float[Array, "rows inputs"], kept: Bool[Array, " rows"], weights: Float[Array, "inputs+1 out"]
 ) -> Float[Array, "rows out"]:
@@ -46,24 +49,23 @@ def masked_affine(
     The bias is the weight of one more column, 1 where a row is kept: no pass over the result to add it and to drop
     rows, none over its cotangent to sum it.
     """
-    return _masked_affine_forward(x, kept, weights)[0]
+    return _with_kept(x, kept) @ weights
 
 
-def _masked_affine_forward(x: Array, kept: Array, weights: Array) -> tuple[Array, tuple[Array, Array]]:
+@functools.partial(masked_affine.defjvp, symbolic_zeros=True)
+def _masked_affine_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]) -> tuple[Array, Array]:
+    (x, kept, weights), (of_x, _, of_weights) = primals, tangents
     # For the weights' gradient XLA reads these columns as they lie; where x is a product, as of attention and features,
     # it would compute it anew without them, in an order that takes ten times as long.
-    columns = jnp.concatenate([x, kept[:, None].astype(x.dtype)], axis=1)
-    return columns @ weights, (columns, weights)
+    columns = _with_kept(x, kept)
+    y = columns @ weights
+    # Differentiating would give the last column's gradient too, and cut it off.
+    by_x = None if _is_zero(of_x) else of_x @ weights[:-1]
+    return y, _sum_of(y, by_x, None if _is_zero(of_weights) else columns @ of_weights)
 
 
-def _masked_affine_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None, Array]:
-    columns, weights = saved
-    # Differentiating would give this for the last column too, and cut it off.
-    of_x = cotangent @ weights[:-1].T
-    return of_x.astype(columns.dtype), None, (columns.T @ cotangent).astype(weights.dtype)
-
-
-masked_affine.defvjp(_masked_affine_forward, _masked_affine_backward)
+def _with_kept(x: Array, kept: Array) -> Array:
+    return jnp.concatenate([x, kept[:, None].astype(x.dtype)], axis=1)
 
 
 class Sparse(NamedTuple):
@@ -87,39 +89,52 @@ class Sparse(NamedTuple):
     list_values: Float[Array, " entries"]
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def sparse_product(adjacency: Sparse, x: Float[Array, "rows features"]) -> Float[Array, "rows features"]:
     """The product A x for a sparse A = A^T. Its VJP multiplies by A, which gathers where A^T would scatter."""
+    return _gathered(adjacency, x, adjacency.values, adjacency.list_values)
+
+
+@functools.partial(sparse_product.defjvp, symbolic_zeros=True)
+def _sparse_product_jvp(primals: tuple[Sparse, Array], tangents: tuple[Sparse, Any]) -> tuple[Array, Array]:
+    (adjacency, x), (of_adjacency, of_x) = primals, tangents
+    y = sparse_product(adjacency, x)
+    by_x = None if _is_zero(of_x) else _scattered(adjacency, of_x, y.dtype)
+    of_values = (of_adjacency.values, of_adjacency.list_values)
+    by_values = None
+    if not all(map(_is_zero, of_values)):
+        own = (adjacency.values, adjacency.list_values)
+        by_values = _gathered(
+            adjacency, x, *(jnp.zeros_like(v) if _is_zero(d) else d for v, d in zip(own, of_values, strict=True))
+        )
+    return y, _sum_of(y, by_x, by_values)
+
+
+def _gathered(adjacency: Sparse, x: Array, values: Array, list_values: Array) -> Array:
+    """A x, where the entries of A are `values` and `list_values`."""
     # The list is first, and never empty: a loop that starts from a scattered array XLA does not fuse into the next
     # product, where it would compute a row anew for every entry that reads it. One entry alone would not be a scatter.
-    rows, columns, values = (
-        jnp.pad(array, (0, max(0, 2 - len(array))))
-        for array in (adjacency.list_rows, adjacency.list_columns, adjacency.list_values)
-    )
-    y = jnp.zeros_like(x, jnp.result_type(x, values)).at[rows].add(values[:, None] * x[columns])
-    for columns, values in zip(adjacency.columns.T, adjacency.values.T, strict=True):
-        y = y + values[:, None] * x.at[columns].get(mode="promise_in_bounds")
+    rows, columns, list_values = _never_empty(adjacency.list_rows, adjacency.list_columns, list_values)
+    y = jnp.zeros_like(x, jnp.result_type(x, values)).at[rows].add(list_values[:, None] * x[columns])
+    for column, value in zip(adjacency.columns.T, values.T, strict=True):
+        y = y + value[:, None] * x.at[column].get(mode="promise_in_bounds")
     return y
 
 
-def _sparse_product_forward(adjacency: Sparse, x: Array) -> tuple[Array, tuple[Sparse, Array]]:
-    return sparse_product(adjacency, x), (adjacency, x)
+def _scattered(adjacency: Sparse, x: Array, dtype: Any) -> Array:
+    """A^T x by scattering. Its transpose is `_gathered` step by step: what comes last here comes first there."""
+    y = jnp.zeros_like(x, dtype)
+    for column, value in reversed(list(zip(adjacency.columns.T, adjacency.values.T, strict=True))):
+        y = y.at[column].add(value[:, None] * x, mode="promise_in_bounds")
+    rows, columns, values = _never_empty(adjacency.list_rows, adjacency.list_columns, adjacency.list_values)
+    return y.at[columns].add(values[:, None] * x[rows])
 
 
-def _sparse_product_backward(saved: tuple[Sparse, Array], cotangent: Array) -> tuple[Sparse, Array]:
-    adjacency, x = saved
-    by_value = jnp.einsum("rf,rwf->rw", cotangent, x[adjacency.columns])
-    by_list_value = (cotangent[adjacency.list_rows] * x[adjacency.list_columns]).sum(1)
-    no_gradient: Any = None
-    by_value, by_list_value = by_value.astype(adjacency.values.dtype), by_list_value.astype(adjacency.list_values.dtype)
-    by_entry = Sparse(no_gradient, by_value, no_gradient, no_gradient, by_list_value)
-    return by_entry, sparse_product(adjacency, cotangent).astype(x.dtype)
+def _never_empty(*arrays: Any) -> list[Array]:
+    return [jnp.pad(array, (0, max(0, 2 - len(array)))) for array in arrays]
 
 
-sparse_product.defvjp(_sparse_product_forward, _sparse_product_backward)
-
-
-@jax.custom_vjp
+@jax.custom_jvp
 def lay_out(
     x: Shaped[Array, " rows *features"], rows: Int[Array, " places"], place_of: Int[Array, " rows"]
 ) -> Shaped[Array, " places *features"]:
@@ -133,42 +148,48 @@ def lay_out(
     return x.at[rows].get(mode="fill", fill_value=0)
 
 
-def _lay_out_forward(x: Array, rows: Array, place_of: Array) -> tuple[Array, tuple[Array, Array]]:
-    return lay_out(x, rows, place_of), (rows, place_of)
+@functools.partial(lay_out.defjvp, symbolic_zeros=True)
+def _lay_out_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]) -> tuple[Array, Any]:
+    (x, rows, place_of), (of_x, _, _) = primals, tangents
+    y = lay_out(x, rows, place_of)
+    if _is_zero(of_x):
+        return y, _sum_of(y)
+    return y, jnp.zeros_like(y).at[place_of].add(of_x, mode="drop")  # whose transpose gathers
 
 
-def _lay_out_backward(saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None, None]:
-    rows, place_of = saved
-    return lay_out(cotangent, place_of, rows), None, None
-
-
-lay_out.defvjp(_lay_out_forward, _lay_out_backward)
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def segment_max(
-    x: Float[Array, "rows features"], segment: Int[Array, " rows"], segments: int
+    x: Float[Array, "rows features"], segment: Int[Array, " rows"], segments: int, least: float = 0.0
 ) -> Float[Array, "segments features"]:
-    """The larger of 0 and the maximum over the rows of each segment; segments ascend.
+    """The larger of `least` and the maximum over the rows of each segment; segments ascend.
 
     Its VJP needs no more than which row is largest (of equal ones the first), which `jax.checkpoint` may save by the
     name `LARGEST` in place of x.
     """
-    return jnp.maximum(jax.ops.segment_max(x, segment, segments, indices_are_sorted=True), 0)
+    return jnp.maximum(jax.ops.segment_max(x, segment, segments, indices_are_sorted=True), least)
 
 
-def _segment_max_forward(x: Array, segment: Array, segments: int) -> tuple[Array, tuple[Array, Array]]:
-    largest = segment_max(x, segment, segments)
-    is_largest = (x == largest[segment]) & (x > 0)
+@functools.partial(segment_max.defjvp, symbolic_zeros=True)
+def _segment_max_jvp(
+    segments: int, least: float, primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
+    (x, segment), (of_x, _) = primals, tangents
+    largest = segment_max(x, segment, segments, least)
+    if _is_zero(of_x):
+        return largest, _sum_of(largest)
+    is_largest = (x == largest[segment]) & (x > least)
     row = jnp.where(is_largest, jnp.arange(len(x), dtype=jnp.int32)[:, None], len(x))
     first = jax.ops.segment_min(row, segment, segments, indices_are_sorted=True)
-    return largest, (checkpoint_name(first, LARGEST), segment)
+    is_first = jnp.arange(len(x))[:, None] == checkpoint_name(first, LARGEST)[segment]
+    moved = jax.ops.segment_sum(jnp.where(is_first, of_x, 0), segment, segments, indices_are_sorted=True)
+    return largest, moved
 
 
-def _segment_max_backward(segments: int, saved: tuple[Array, Array], cotangent: Array) -> tuple[Array, None]:
-    first, segment = saved
-    is_first = jnp.arange(len(segment))[:, None] == first[segment]
-    return jnp.where(is_first, cotangent[segment], 0), None
+def _is_zero(tangent: Any) -> bool:
+    return isinstance(tangent, SymbolicZero)
 
 
-segment_max.defvjp(_segment_max_forward, _segment_max_backward)
+def _sum_of(y: Array, *tangents: Array | None) -> Array:
+    """The tangent of y: the sum of those that are not 0, in y's precision."""
+    there = [tangent.astype(y.dtype) for tangent in tangents if tangent is not None]
+    return sum(there[1:], start=there[0]) if there else jnp.zeros_like(y)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from jattn.cost_model import cost_model
-from jattn.products import LARGEST, Sparse, masked_affine, segment_max, sparse_product, symmetric_product
+from jattn.products import (
+    LARGEST,
+    Sparse,
+    lay_out,
+    masked_affine,
+    segment_max,
+    sparse_product,
+    symmetric_product,
+)
 
 
 def plain_symmetric(adjacency, x):
@@ -85,6 +93,21 @@ def test_values_and_derivatives(name):
     assert_same(vjp(cotangent), expected_vjp(cotangent))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_forward_mode_and_second_derivatives(name):
+    function, plain, operands, cotangent = CASES[name]
+    tangents = tuple(jnp.sin(3 * x) for x in operands)  # those of a symmetric matrix are symmetric
+    assert_same(jax.jvp(function, operands, tangents), jax.jvp(plain, operands, tangents))
+    along_x = [jax.jvp(lambda x, of=of: of(operands[0], x), operands[1:], tangents[1:]) for of in (function, plain)]
+    assert_same(*along_x)
+
+    def gradient_along(of):
+        gradient = jax.grad(lambda *operands: (jnp.sin(of(*operands)) * cotangent).sum(), (0, 1))
+        return jax.jvp(gradient, operands, tangents)
+
+    assert_same(gradient_along(function), gradient_along(plain))
+
+
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("name", CASES)
 def test_they_map_over_either_operand_or_both(name, axes):
@@ -106,6 +129,17 @@ def test_the_maximum_of_segments_is_at_least_0_and_its_gradient_goes_to_the_firs
     np.testing.assert_array_equal(largest, [[2, 0], [0, 0], [0, 0], [5, 6], [0, 0]])
     (gradient,) = vjp(jnp.arange(1.0, 11).reshape(5, 2))
     np.testing.assert_array_equal(gradient, [[0, 0], [1, 0], [0, 0], [7, 0], [0, 8], [0, 0]])
+
+
+def test_rows_and_segments_are_differentiated_forwards_too():
+    x = jnp.array([[1.0, -1], [2, -2], [-3, 0], [5, 4], [5, 6], [0, 6]])
+    tangent = jnp.arange(1.0, 13).reshape(6, 2)
+    _, along = jax.jvp(lambda x: segment_max(x, SEGMENT, 5), (x,), (tangent,))
+    np.testing.assert_array_equal(along, [[3, 0], [0, 0], [0, 0], [7, 10], [0, 0]])
+    rows, place_of = jnp.array([4, 9, 0, 2]), jnp.array([2, 9, 3, 9, 0, 9])
+    laid_out, along = jax.jvp(lambda x: lay_out(x, rows, place_of), (x,), (tangent,))
+    np.testing.assert_array_equal(laid_out, [x[4], [0, 0], x[0], x[2]])
+    np.testing.assert_array_equal(along, [tangent[4], [0, 0], tangent[0], tangent[2]])
 
 
 def test_checkpoints_that_keep_the_largest_rows_do_not_compute_the_features_again():

@@ -1,0 +1,71 @@
+"""Derivatives of whole networks in forward mode, and second ones, as reverse mode and differences give them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from graph_strategies import USUAL, make_graph, pad
+from programs import NETWORKS, STORAGES, each_storage, params_of
+
+GRAPH = pad([USUAL, make_graph(5, 0.5, 9)])
+SOFT = ["gcn", "chebygin", "diffpool"]  # with every readout and kind of pooling
+
+
+@functools.cache
+def weights(name):
+    """Weights with which no unit is off for all nodes."""
+    return jax.tree.map(
+        lambda w: np.random.default_rng(1).normal(0.3, 0.5, w.shape).astype(np.float32), params_of(name)
+    )
+
+
+def outputs(name, storage, x):
+    """The predictions for real graphs as a function of features."""
+    graph = GRAPH._replace(nodes={**GRAPH.nodes, "features": x})
+    return (
+        NETWORKS[name]
+        .apply({"params": jax.tree.map(jnp.asarray, weights(name))}, graph, STORAGES[storage](GRAPH))
+        .prediction[:2]
+    )
+
+
+@each_storage
+@pytest.mark.parametrize("name", SOFT)
+def test_the_jacobian_is_the_same_in_both_modes(name, storage):
+    function = functools.partial(outputs, name, storage)
+    weights(name)  # not first inside a traced function
+    tangent = jnp.sin(jnp.arange(GRAPH.nodes["features"].size).reshape(GRAPH.nodes["features"].shape) * 1.0)
+
+    @jax.jit
+    def both(x):
+        _, along = jax.jvp(function, (x,), (tangent,))
+        by_rows = jax.jacrev(function)(x)
+        return (
+            along,
+            (by_rows * tangent).sum((2, 3)),
+            jax.jvp(jax.grad(lambda x: function(x).sum()), (x,), (tangent,))[1],
+        )
+
+    along, backwards, second = both(GRAPH.nodes["features"])
+    np.testing.assert_allclose(along, backwards, rtol=1e-4, atol=1e-5)
+    assert np.abs(along).max() > 1e-3
+    assert np.isfinite(second).all()
+
+
+@each_storage
+def test_the_hessian_is_symmetric_and_that_of_differences(storage):
+    def loss(x):
+        return jnp.sum(jnp.sin(0.01 * outputs("diffpool", storage, x)))
+
+    weights("diffpool")
+    x = GRAPH.nodes["features"]
+    along, across = (jnp.sin(k + jnp.arange(x.size).reshape(x.shape) * 1.3) for k in (0.0, 1.0))
+    gradient = jax.jit(jax.grad(loss))
+    product = jax.jit(lambda x, v: jax.jvp(jax.grad(loss), (x,), (v,))[1])
+    one, other = ((product(x, v) * w).sum() for v, w in ((along, across), (across, along)))
+    np.testing.assert_allclose(one, other, rtol=2e-2)
+    step = 1e-3
+    ahead, behind = (gradient(x + sign * step * along) for sign in (1, -1))
+    np.testing.assert_allclose(one, ((ahead - behind) / (2 * step) * across).sum(), rtol=2e-2)
