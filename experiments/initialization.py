@@ -45,7 +45,7 @@ from jattn.cost_model import cost_model
 from jattn.datasets.colors import generate_colors, published_colors
 from jattn.figures import CURVES
 from jattn.files import write_json
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, expect_seeds
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
 from jattn.runs import RESULTS, Run, read_json
 
@@ -64,6 +64,7 @@ class Initialization(Running):
 
     # It runs in one process.
     coordinator: tyro.conf.Suppress[str | None] = None
+    coordinator_timeout: tyro.conf.Suppress[int] = 300
     processes: tyro.conf.Suppress[int | None] = None
     process: tyro.conf.Suppress[int | None] = None
 
@@ -102,7 +103,8 @@ class Initialization(Running):
         super().__post_init__()
         expect_at_least(1, seeds=self.seeds, epochs=self.epochs)
         expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
-        expect_at_least(0, seed=self.seed, dynamics_epochs=self.dynamics_epochs)
+        expect_seeds(self.seed, self.seeds)
+        expect_at_least(0, dynamics_epochs=self.dynamics_epochs)
         for name in ("dimensions", "models", "supervision", "distributions", "sigmas", "cosines"):
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):

@@ -11,12 +11,11 @@ import jax
 from joblib import cpu_count
 
 from experiments.folders import local_path, run_folder
+from experiments.joining import AUTO, JoinError, expect_address, join
 from jattn.datasets.download import cache_folder
 from jattn.options import expect_at_least
 
 TRY_AGAIN = 75  # the exit status of what went wrong by no fault of its own; os.EX_TEMPFAIL where there are such names
-AUTO = "auto"  # for a coordinator that a batch system names
-MEETING = 300  # seconds that processes wait for each other at the start
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Running:
     coordinator: str | None = None
     """Where several processes, each with its own devices, run as one: the first one's address as HOST:PORT, the same
     for all; or "auto" in a SLURM job and on a TPU pod."""
+    coordinator_timeout: int = 300
+    """Seconds that processes wait for each other at the start before they give up."""
     processes: int | None = None
     """How many processes there are, where --coordinator is an address."""
     process: int | None = None
@@ -50,6 +51,9 @@ class Running:
         expect_at_least(1, devices=None if self.devices == "all" else self.devices)
         expect_at_least(1, checkpoint_every=self.checkpoint_every, processes=self.processes)
         expect_at_least(0, process=self.process)
+        expect_at_least(1, coordinator_timeout=self.coordinator_timeout)
+        if self.coordinator is not None:
+            expect_address(self.coordinator)
         addressed = self.coordinator not in (None, AUTO)
         for name in ("processes", "process"):
             if (getattr(self, name) is not None) != addressed:
@@ -85,7 +89,10 @@ def configure_jax(running: Running = Running()) -> None:
             fail(str(error))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     if running.coordinator is not None:
-        _join(running)
+        try:
+            join(running.coordinator, running.processes, running.process, running.coordinator_timeout)
+        except JoinError as error:
+            fail(str(error))
     found = _found_devices()
     if running.devices not in ("all", len(found)):
         has = f"this machine has {len(found)} ({found[0].platform})"
@@ -113,25 +120,6 @@ def _found_devices() -> list[jax.Device]:
         reason = f" ({why})" if why else ""
         fail(f"JAX_PLATFORMS={asked}: jax finds no such device here, but {there}; unset the variable{reason}")
     return found
-
-
-def _join(running: Running) -> None:
-    """Makes this process one of several that run as one."""
-    if running.coordinator != AUTO:  # said before, since jax ends the program itself where they don't
-        who = f"process {running.process} of {running.processes}, counted from 0"
-        print(f"{who}: meets the others at {running.coordinator} within {MEETING} s, or ends", file=sys.stderr)
-    try:
-        jax.distributed.initialize(
-            None if running.coordinator == AUTO else running.coordinator,
-            running.processes,
-            running.process,
-            initialization_timeout=MEETING,
-            heartbeat_timeout_seconds=60,
-        )
-    except (RuntimeError, ValueError) as error:
-        if running.coordinator == AUTO:
-            fail(f"coordinator: no batch system says where the processes meet ({error}); give HOST:PORT")
-        fail(f"coordinator: the processes did not come together at {running.coordinator}: {str(error).splitlines()[0]}")
 
 
 def leave_others(reason: str) -> NoReturn:

@@ -13,7 +13,7 @@ from jattn.chebyshev import Aggregation
 from jattn.diffpool import DiffPool
 from jattn.losses import Task
 from jattn.model import Network, Readout
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, expect_seeds
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.training import TrainConfig
 
@@ -109,7 +109,8 @@ class Settings(Running):
         expect_at_least(1, seeds=self.seeds, best_of=self.best_of, batch_size=self.batch_size)
         expect_at_least(1, epochs=self.epochs, twin_epochs=self.twin_epochs)
         expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers, clusters=self.clusters)
-        expect_at_least(0, seed=self.seed, init_scale=self.init_scale, least_label=self.least_label)
+        expect_seeds(self.seed, self.seeds)
+        expect_at_least(0, init_scale=self.init_scale, least_label=self.least_label)
         expect_at_least(0, attention_weight=self.attention_weight)
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")

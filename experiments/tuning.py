@@ -32,7 +32,7 @@ from jattn.files import plain
 from jattn.graphs import select
 from jattn.losses import Task
 from jattn.metrics import accuracy
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, expect_seeds
 from jattn.seeds import predict_seeds, train_seeds
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
@@ -67,6 +67,7 @@ class Tunable(Settings):
         expect_at_least(0, tune=self.tune)
         expect_at_least(2, folds=self.folds)
         expect_at_least(1, tune_seeds=self.tune_seeds)
+        expect_seeds(self.seed, self.tune_seeds)
         if self.tune and self.attention == "none":
             raise ValueError("tune: there is nothing to choose, since global pooling has no attention")
         if self.tune and self.coordinator is not None:

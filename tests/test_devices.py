@@ -53,6 +53,13 @@ def test_every_graph_is_counted_once_on_any_number_of_devices(devices, results):
         (["--devices", "few"], "few"),
         (["--devices", "99"], "devices: 99 asked for, but this machine has 2 (cpu); say --devices all"),
         (["--devices", "2", "--coordinator", "auto"], "devices: several processes use all that each of them has"),
+        (["--coordinator", "localhost"], "coordinator: 'localhost' is not allowed, expected HOST:PORT, such as"),
+        (["--coordinator", "localhost:0"], "coordinator: 'localhost:0' is not allowed, expected HOST:PORT"),
+        (["--coordinator", "http://a:80"], "coordinator: 'http://a:80' is not allowed"),
+        (["--coordinator", "auto", "--coordinator-timeout", "0"], "coordinator_timeout: 0 is not allowed"),
+        (["--seed", "4294967296"], "seed: 4294967296 is not allowed, expected 0 to 4294967286"),
+        (["--seed", "99999999999999999999999"], "seed: 99999999999999999999999 is not allowed"),
+        (["--seed", "-1"], "seed: -1 is not allowed, expected 0 to"),
         (["--processes", "2"], "processes: give it together with --coordinator HOST:PORT, and not without"),
         (["--coordinator", "a:1", "--processes", "2"], "process: give it together with --coordinator HOST:PORT"),
         (

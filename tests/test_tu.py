@@ -1,5 +1,7 @@
 """Reading TU files: facts of real data sets, every layout of zip and folder, and an error for every broken line."""
 
+import zipfile
+
 import numpy as np
 import pytest
 from tu_files import TOY, write, write_zip
@@ -46,6 +48,73 @@ def test_graphs_may_lack_edges_or_nodes(tmp_path):
     graphs = as_graphs(data, np.ones((1, 2), np.uint8), np.zeros(1), data.graph_labels)
     check(graphs)
     assert graphs.n_edge.tolist() == [0, 0, 0]
+
+
+def on_a_mac(path):
+    """A zip as macOS makes it."""
+    write_zip(path, TOY, inside="TOY/")
+    with zipfile.ZipFile(path, "a") as archive:
+        for folder in ("__MACOSX/", "__MACOSX/TOY/", "TOY/", ""):
+            archive.writestr(f"{folder}._TOY_A.txt", b"\0\5\x16\7 Mac OS X")
+        archive.writestr("__MACOSX/TOY_A.txt", "")
+    return path
+
+
+def test_what_a_mac_adds_is_no_data(tmp_path):
+    expected = read_tu(write(tmp_path / "expected", TOY))
+    path = on_a_mac(tmp_path / "zips" / "TOY.zip")
+    assert same(read_tu(path), expected)
+    (path.parent / "._TOY.zip").write_bytes(b"\0\5\x16\7")
+    assert same(read_tu(path.parent), expected)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "texts")
+    assert same(read_tu(tmp_path / "texts"), expected)
+
+
+def marked(path, place, value):
+    """A zip whose members have another number at some place of their headers, counted from that of the version."""
+    content = bytearray(path.read_bytes())
+    for mark, version in ((b"PK\3\4", 4), (b"PK\1\2", 6)):
+        start = content.find(mark)
+        while start >= 0:
+            content[start + version + place] = value
+            start = content.find(mark, start + 4)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (4, 9, "That compression method is not supported"),
+        (4, 19, "That compression method is not supported"),
+        (2, 1, r"File '.*' is encrypted, password required for extraction"),
+        (2, 1 << 6, "strong encryption"),
+    ],
+)
+def test_members_that_python_can_not_unpack_are_an_error_of_a_line(tmp_path, place, value, why):
+    path = marked(write_zip(tmp_path / "TOY.zip", TOY), place, value)
+    with pytest.raises(ValueError, match=why) as error:
+        read_tu(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}/TOY_graph_indicator.txt can't be read (")
+    assert message.endswith("): unpack the zip and give the folder")
+    assert "\n" not in message
+
+
+def test_the_mark_of_utf8_is_no_number_and_utf16_is_said_to_be(tmp_path):
+    expected = read_tu(write(tmp_path / "expected", TOY))
+    folder = write(tmp_path / "marked", TOY)
+    for file in folder.iterdir():
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert same(read_tu(folder), expected)
+    assert same(
+        read_tu(write_zip(tmp_path / "TOY.zip", {kind: f"\ufeff{text}" for kind, text in TOY.items()})), expected
+    )
+    file = folder / "TOY_node_labels.txt"
+    file.write_text(TOY["node_labels"], "utf-16")
+    with pytest.raises(ValueError, match=rf"{file} is UTF-16: save it as UTF-8"):
+        read_tu(folder)
 
 
 @pytest.mark.parametrize("layout", ["text", "text below", "zip", "zip below", "zip in folder", "windows lines"])

@@ -125,8 +125,27 @@ def test_a_name_that_the_collection_lacks_is_said_to_be(collection, cache, tmp_p
     with pytest.raises(DownloadError, match=rf"NONE.zip\n(.*\n)+{hint}"):
         tu_data("NONE")
     monkeypatch.chdir(write(tmp_path / "NONE", TOY).parent)
-    with pytest.raises(DownloadError, match=rf"listed at \S*; what is called so here is {tmp_path}/NONE$"):
+    hint = rf"listed at \S*; what is called so here is {tmp_path}/NONE: its path, such as ./NONE, is read instead$"
+    with pytest.raises(DownloadError, match=hint):
         tu_data("NONE")
+
+
+@pytest.mark.parametrize("name", ["TOY.tar.gz", "TOY"])
+def test_offline_a_file_here_is_pointed_at(cache, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    hint = rf"\nwhat is called so here is {tmp_path}/{name}: its path, such as ./{name}, is read instead$"
+    with pytest.raises(DownloadError, match=hint):
+        tu_data(name)
+
+
+def test_a_zip_may_be_called_so_in_capitals(cache, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_zip(tmp_path / "TOY.ZIP", TOY)
+    assert same(tu_data("TOY.ZIP"), tu_data("TOY", tmp_path))
+    (tmp_path / "B.tar.gz").touch()
+    with pytest.raises(ValueError, match=r"B.tar.gz is not a zip file, .*: give the data set's zip or a folder"):
+        tu_data("./B.tar.gz")
 
 
 def test_offline_one_error_says_what_to_put_where(cache, readings):

@@ -101,3 +101,9 @@ def test_labels_too_far_apart_for_one_hot_features_are_an_error(toy):
     data = toy._replace(node_labels=np.where(np.arange(len(toy.node_labels)) == 0, 10**9, 0)[:, None].astype(np.int32))
     with pytest.raises(ValueError, match="node labels or degrees from 0 to 1000000000 make 1000000001 columns"):
         tu_graphs(data)
+
+
+def test_graphs_of_one_class_are_a_warning(toy):
+    with pytest.warns(UserWarning, match="TOY: all graphs have one class, 3; any classifier is right"):
+        graphs = tu_graphs(toy._replace(graph_labels=np.array([3, 3, 3], np.int32)))
+    assert graphs.globals["label"].tolist() == [0, 0, 0]

@@ -14,7 +14,7 @@ from experiments import tu
 from experiments.command import Experiment
 from experiments.running import MAY_DIFFER, fail
 from jattn.files import plain
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, expect_seeds
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 OF_JOB = ("seed", "seeds", "data_seed")  # settings in which jobs of one row differ
@@ -49,6 +49,7 @@ class Grid:
     def __post_init__(self) -> None:
         expect_at_least(0, first_seed=self.first_seed)
         expect_at_least(1, seeds=self.seeds, seeds_a_job=self.seeds_a_job)
+        expect_seeds(self.first_seed, self.seeds)
         for name, values in {"presets": self.presets, "data_seeds": self.data_seeds, **self.vary}.items():
             twice = [value for value, count in Counter(values).items() if count > 1]
             if twice:

@@ -1,10 +1,13 @@
 """Reading tables of numbers from text, a line a row with commas between; a line that is anything else is named."""
 
 import bisect
+import codecs
+import contextlib
 import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 
@@ -25,10 +28,11 @@ def read_table(file: Location, dtype: type[np.number], columns: int | None = Non
       Numbers, [rows, columns].
 
     Raises:
-      ValueError: a line is empty, is no numbers or has another number of columns; the message says which line.
+      ValueError: a line is empty, is no numbers or has another number of columns; the message says which line. Or the
+        file is encrypted or compressed in a way that Python can't undo, or UTF-16.
     """
     parts, read = [], 0
-    with file.open("rb") as stream:
+    with _opened(file) as stream:
         while text := stream.read(_CHUNK):
             lines = _lines(text + stream.readline())
             columns = columns or lines[0].count(",") + 1
@@ -42,6 +46,22 @@ def read_table(file: Location, dtype: type[np.number], columns: int | None = Non
             parts.append(part)
             read += len(part)
     return np.concatenate(parts) if parts else np.zeros((0, columns or 1), dtype)
+
+
+@contextlib.contextmanager
+def _opened(file: Location) -> Iterator[IO[bytes]]:
+    """The bytes of a file, behind the mark that some editors put in front of UTF-8."""
+    try:
+        stream = file.open("rb")
+    except RuntimeError as error:  # zipfile knows no password, or not the compression
+        raise ValueError(f"{file} can't be read ({error}): unpack the zip and give the folder") from error
+    with stream:
+        start = stream.read(len(codecs.BOM_UTF8))
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError(f"{file} is UTF-16: save it as UTF-8")
+        if start != codecs.BOM_UTF8:
+            stream.seek(0)
+        yield stream
 
 
 def _lines(text: bytes) -> list[str]:

@@ -23,6 +23,7 @@ from jraph import GraphsTuple
 
 from jattn.datasets.tables import Location, read_table
 
+_OF_MAC = "__MACOSX"
 _IGNORED = ("edge_labels", "edge_attributes")
 _KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes")
 
@@ -206,15 +207,24 @@ def _named_if_damaged(archive: Path) -> Iterator[None]:
 
 
 def _data_sets(root: Location, name: str | None) -> list[tuple[Location, str]]:
-    """Folder and name of each data set, or of those called `name`, in a folder and the folders in it."""
-    folders: list[Location] = [root, *(child for child in root.iterdir() if child.is_dir())]
-    files = [(folder, file.name) for folder in folders for file in folder.iterdir() if file.name.endswith("_A.txt")]
+    """Folder and name of each data set, or of those called `name`, in a folder and the folders in it.
+
+    What macOS adds to zips, `__MACOSX` and files that begin with `._`, is no data.
+    """
+    folders: list[Location] = [root, *(child for child in root.iterdir() if child.is_dir() and child.name != _OF_MAC)]
+    files = [
+        (folder, file.name)
+        for folder in folders
+        for file in folder.iterdir()
+        if file.name.endswith("_A.txt") and not file.name.startswith("._")
+    ]
     found = [(folder, file.removesuffix("_A.txt")) for folder, file in files]
     return [(folder, stem) for folder, stem in found if name is None or stem == name]
 
 
 def _only_zip(folder: Path, name: str | None) -> Path:
-    zips = [file for file in sorted(folder.glob("*.zip")) if name is None or file.stem == name]
+    files = [file for file in sorted(folder.iterdir()) if file.suffix.lower() == ".zip" and file.name[:2] != "._"]
+    zips = [file for file in files if name is None or file.stem == name]
     if not zips:
         stem = name or "NAME"
         raise FileNotFoundError(f"{folder} has no {stem}.zip, and no {stem}_A.txt at its top or one folder deeper")

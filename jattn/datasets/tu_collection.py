@@ -47,19 +47,21 @@ def tu_data(source: str | os.PathLike[str], data_dir: str | os.PathLike[str] | N
 
 
 def _is_name(source: str) -> bool:
-    return re.fullmatch(r"\w[\w.+-]*", source) is not None and not source.endswith(".zip")
+    return re.fullmatch(r"\w[\w.+-]*", source) is not None and not source.lower().endswith(".zip")
 
 
 def _downloaded(name: str) -> Path:
     try:
         (archive,) = fetch({f"{name}.zip": None}, [ADDRESS], _folder())
     except DownloadError as error:
-        if not error.not_found:
-            raise
-        hint = f"the collection may have no data set {name}; those it has are listed at {NAMES}"
+        hints = []
+        if error.not_found:
+            hints.append(f"the collection may have no data set {name}; those it has are listed at {NAMES}")
         if Path(name).exists():
-            hint += f"; what is called so here is {Path.cwd() / name}"
-        raise DownloadError(f"{error}\n{hint}") from error
+            hints.append(f"what is called so here is {Path.cwd() / name}: its path, such as ./{name}, is read instead")
+        if not hints:
+            raise
+        raise DownloadError("\n".join([str(error), "; ".join(hints)])) from error
     return archive
 
 

@@ -1,5 +1,7 @@
 """Graphs to classify from a data set of the TU collection: one-hot inputs, classes from 0, no target attention."""
 
+import warnings
+
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 from jraph import GraphsTuple
@@ -26,7 +28,7 @@ def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
 
     Raises:
       ValueError: the data set has no graph labels, no node attributes where they were asked for, or labels or
-        degrees so far apart that one-hot features would not fit into memory.
+        degrees so far apart that one-hot features would not fit into memory. Graphs of one class are a warning.
     """
     if data.graph_labels is None:
         raise ValueError(f"{data.name} has no graph labels (no {data.name}_graph_labels.txt): there are no classes")
@@ -40,7 +42,9 @@ def tu_graphs(data: TUData, attributes: bool = False) -> GraphsTuple:
         if data.node_attributes is None:
             raise ValueError(f"{data.name} has no node attributes (no {data.name}_node_attributes.txt)")
         features = np.concatenate([features, _standardised(data.node_attributes)], axis=1)
-    classes = np.unique(data.graph_labels, return_inverse=True)[1]
+    values, classes = np.unique(data.graph_labels, return_inverse=True)
+    if len(values) == 1 and len(classes) > 1:
+        warnings.warn(f"{data.name}: all graphs have one class, {values[0]}; any classifier is right", stacklevel=2)
     return as_graphs(data, features, np.zeros(nodes, np.float32), classes)
 
 
