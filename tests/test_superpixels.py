@@ -114,7 +114,7 @@ def test_white_is_merged_from_81_to_75():
 
 def test_every_pixel_of_a_tiny_image_is_a_superpixel():
     image = np.array([[0, 51, 102], [153, 204, 255]], np.uint8)
-    found = superpixels(image[None])
+    found = superpixels([image])
     np.testing.assert_allclose(found.intensity[:, 0], image.ravel() / 255, rtol=1e-6)
     rows, columns = np.indices((2, 3))
     np.testing.assert_allclose(found.position, np.stack([rows.ravel(), columns.ravel()], 1) / 3, rtol=1e-6)
@@ -184,7 +184,7 @@ def test_a_file_that_is_no_image_is_named(tmp_path):
         superpixels([np.zeros((5, 5)), path])
     with pytest.raises(FileNotFoundError, match=r"nowhere\.png"):
         superpixels([tmp_path / "nowhere.png"])
-    with pytest.raises(ValueError, match="images: expected a list of them, got"):
+    with pytest.raises(ValueError, match=rf"^image 0: {path} can't be read as an image"):
         superpixels(str(path))
 
 

@@ -21,7 +21,7 @@ NEARBY = Proximity((0.1 * math.pi) ** 2)
 
 
 def image_graphs(
-    images: np.ndarray | Sequence[Image],
+    images: Image | Sequence[Image],
     label: ArrayLike = 0,
     *,
     segmentation: Segmentation = MNIST_75SP,
@@ -38,7 +38,7 @@ def image_graphs(
     the image's longer side: all from 0 to 1, unless `mean` and `std` normalise them.
 
     Args:
-      images: as for `superpixels`: arrays or files of any size, gray or with three channels.
+      images: as for `superpixels`: arrays or files of any size, gray or with three channels; a list, or one image.
       label: class or value to regress of each image, or one for all.
       segmentation: how images are cut.
       columns: number of feature columns for channels; a gray image's one may fill several, as it does MNIST-75sp's 3.

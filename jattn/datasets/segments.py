@@ -6,14 +6,13 @@ ones are merged instead, one after another.
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
-import imageio.v3 as imageio
 import numpy as np
 import skimage
 from jaxtyping import Float32, Float64, Int
 
+from jattn.datasets.image_files import read_image
 from jattn.options import expect_at_least
 
 Image: TypeAlias = np.ndarray | str | os.PathLike[str]
@@ -73,7 +72,7 @@ def described(
 
 def _pixels(image: Image) -> Float64[np.ndarray, "height width channels"]:
     """An image's channels from 0 to 1, without opacity."""
-    array = _read(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
+    array = read_image(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
     if array.ndim not in (2, 3) or not array.size or array.shape[2:] > (4,):
         raise ValueError(f"expected shape [height, width] or [height, width, 1 to 4 channels], got {array.shape}")
     if array.dtype in (np.uint8, np.uint16):
@@ -88,15 +87,6 @@ def _pixels(image: Image) -> Float64[np.ndarray, "height width channels"]:
     if pixels[..., -1].min() < 1:
         raise ValueError("it is transparent in places; blend it with a background, as skimage.color.rgba2rgb does")
     return pixels[..., :-1]
-
-
-def _read(file: str | os.PathLike[str]) -> np.ndarray:
-    try:
-        return imageio.imread(Path(file), plugin="pillow")
-    except FileNotFoundError:
-        raise
-    except (OSError, SyntaxError, ValueError) as error:  # formats differ in what they raise
-        raise ValueError(f"{file} can't be read as an image ({error})") from error
 
 
 def _cut(pixels: np.ndarray, segmentation: Segmentation) -> np.ndarray:

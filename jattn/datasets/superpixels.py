@@ -46,14 +46,15 @@ class Superpixels(NamedTuple):
 
 
 def superpixels(
-    images: np.ndarray | Sequence[Image], segmentation: Segmentation = MNIST_75SP, processes: int | None = None
+    images: Image | Sequence[Image], segmentation: Segmentation = MNIST_75SP, processes: int | None = None
 ) -> Superpixels:
     """Cuts images into superpixels, with a progress bar where standard error is a terminal.
 
     Args:
       images: arrays [height, width] or [height, width, channels], or files that hold them, such as PNGs. Pixels are
         uint8, uint16 or bool, or floats from 0 to 1. Channels are 1 or 3; one more is opacity, which has to be full.
-        Sizes may differ, numbers of channels may not.
+        Sizes may differ, numbers of channels may not. They are a list, or one array with an axis of images in front.
+        One image alone is one: a file, or an array of two axes, or of three of which the last has 1 to 4 channels.
       segmentation: how they are cut.
       processes: how many share the work; as many as there are cores where not given, fewer for few images. The result
         doesn't depend on it.
@@ -65,8 +66,7 @@ def superpixels(
       FileNotFoundError: a file does not exist.
       ValueError: something is no image as described; the message says which, counted from 0.
     """
-    if isinstance(images, str | os.PathLike):
-        raise ValueError(f"images: expected a list of them, got {images!r}")
+    images = _listed(images)
     starts = range(0, len(images), _CHUNK)
     processes = min(cpu_count(), len(images) // _WORTH) if processes is None else min(processes, len(starts))
     calls = (delayed(_described)(images[start : start + _CHUNK], segmentation, start) for start in starts)
@@ -102,6 +102,15 @@ def cached_superpixels(
         check=functools.partial(_check, images=len(images)),
     )
     return Superpixels(**arrays)
+
+
+def _listed(images: Image | Sequence[Image]) -> np.ndarray | Sequence[Image]:
+    """The images as a list or an array; one alone as a list of it."""
+    if isinstance(images, str | os.PathLike):
+        return [images]
+    if isinstance(images, np.ndarray) and (images.ndim == 2 or (images.ndim == 3 and images.shape[2] <= 4)):
+        return [images]
+    return images
 
 
 def _described(images: np.ndarray | Sequence[Image], segmentation: Segmentation, first: int) -> list[Described]:
