@@ -152,18 +152,22 @@ def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     file, name = folder / "study.db", f"jattn-{key.hexdigest()[:16]}"
     try:
-        storage = settings.storage or _in_file(file)
+        storage = _database(settings.storage, file)
         return optuna.create_study(storage=storage, study_name=name, load_if_exists=True, direction="maximize")
     except (SQLAlchemyError, ImportError) as error:
         fail(f"storage: {settings.storage or file} can't be used: {str(error).splitlines()[0]}")
 
 
-def _in_file(file: Path) -> "RDBStorage":
-    """A database in a file, whose path is no part of the address: it may have any characters."""
+def _database(address: str | None, file: Path) -> "RDBStorage":
+    """The database at an address, or else in a file; its path is not read as an address: it may have any characters."""
     from optuna.storages import RDBStorage
+    from sqlalchemy.pool import NullPool
 
-    options = {"creator": lambda: sqlite3.connect(file, check_same_thread=False)}
-    return RDBStorage("sqlite:///study.db", engine_kwargs=options)
+    # Without a pool a connection is closed after use, whichever error ends the run.
+    options: dict[str, Any] = {"poolclass": NullPool}
+    if address is None:
+        options["creator"] = lambda: sqlite3.connect(file, check_same_thread=False)
+    return RDBStorage(address or "sqlite:///study.db", engine_kwargs=options)
 
 
 def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int) -> Folds:

@@ -25,7 +25,7 @@ from jattn.options import expect_one_of
 from jattn.packing import plan, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
-from jattn.seeds import run_one_by_one, seeds_of
+from jattn.seeds import PROGRAMS, run_one_by_one, seeds_of
 from jattn.topology import Edges
 from jattn.training import Params
 
@@ -156,7 +156,7 @@ def _ball_pieces(chunks: Chunks, parts: int, steps: int) -> Iterator[Chunks]:
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_balls(
     network: Network, bucket: Bucket, seeds: int, costs: CostModel
 ) -> tuple[Callable[..., Any], Callable[..., Array]]:
@@ -180,7 +180,7 @@ def _compiled_balls(
     )
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_copies(
     network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:

@@ -23,6 +23,10 @@ from jattn.proximity import Proximity
 from jattn.topology import edges
 from jattn.training import Params, Predictions, State, TrainConfig, make_predict, make_train
 
+# Compiled programs that are kept, of each kind. One takes about 250 of the 65,530 memory maps that Linux allows a
+# process, and every trial of a study has its own.
+PROGRAMS = 16
+
 
 class Epoch(NamedTuple):
     """One epoch of all seeds.
@@ -247,7 +251,7 @@ def seeds_of(params: Params) -> int:
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_predict(
     network: Network, bucket: Bucket, seeds: int, one_by_one: bool, costs: CostModel
 ) -> Callable[..., Predictions]:
