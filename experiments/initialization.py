@@ -45,6 +45,7 @@ from jattn.cost_model import cost_model
 from jattn.datasets.colors import generate_colors, published_colors
 from jattn.figures import CURVES
 from jattn.files import write_json
+from jattn.model import Precision
 from jattn.options import expect_at_least, expect_seeds
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
 from jattn.runs import RESULTS, Run, read_json
@@ -98,6 +99,8 @@ class Initialization(Running):
     """Graphs of each test subset of a generated set."""
     data_seed: int = 0
     """Seed of a generated set."""
+    precision: Precision = "highest"
+    """How convolutions compute in training, as in other experiments."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,10 +132,11 @@ class Initialization(Running):
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """How to train one of its networks."""
+        own = ("seeds", "seed", "precision", "checkpoint_every", "tensorboard", "quiet")
         return replace(
             PRESETS[supervision],
             **MODELS[model],
-            **{name: getattr(self, name) for name in ("seeds", "seed", "checkpoint_every", "tensorboard", "quiet")},
+            **{name: getattr(self, name) for name in own},
             dimension=dimension,
             compact=model == "gin" and cost_model().compact_wide_layers,
             epochs=epochs,

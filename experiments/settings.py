@@ -12,7 +12,7 @@ from jattn.attention import Scorer
 from jattn.chebyshev import Aggregation
 from jattn.diffpool import DiffPool
 from jattn.losses import Task
-from jattn.model import Network, Readout
+from jattn.model import Network, Precision, Readout
 from jattn.options import expect_at_least, expect_seeds
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.training import TrainConfig
@@ -103,6 +103,9 @@ class Settings(Running):
     """L2 decay of all weights."""
     batch_size: int = 32
     """Graphs a training step."""
+    precision: Precision = "highest"
+    """How convolutions compute in training: in float32 (highest), with quicker products on GPUs and TPUs (default), or
+    in bfloat16. Weights, attention and losses are float32 always, and so are leave-one-out and tests."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,7 +192,7 @@ class Settings(Running):
         return self._training(task, self.twin_decay, 0.0)
 
     def _training(self, task: Task, decay: tuple[int, ...], attention_weight: float) -> TrainConfig:
-        return TrainConfig(task, attention_weight, self.learning_rate, decay, self.weight_decay)
+        return TrainConfig(task, attention_weight, self.learning_rate, decay, self.weight_decay, self.precision)
 
 
 Configured = TypeVar("Configured", bound=Settings)

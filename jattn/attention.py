@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv, Linear, linear_init
 from jattn.options import expect_at_least, expect_one_of
-from jattn.topology import SUM_OFFSET, Topology
+from jattn.topology import HIGHEST, SUM_OFFSET, Topology
 
 Kind = Literal["linear", "mlp", "network", "truth"]
 Distribution = Literal["normal", "uniform", "default"]
@@ -48,7 +48,7 @@ class Scorer:
 
 
 class AttentionScorer(nn.Module):
-    """Scores [nodes] from features, by the rule of a `Scorer`.
+    """Scores [nodes] from features, by the rule of a `Scorer`; at the highest precision, whatever features' dtype is.
 
     Attributes:
       config: which scorer.
@@ -65,10 +65,11 @@ class AttentionScorer(nn.Module):
         """Unbounded scores; only those of kept nodes mean anything."""
         match self.config.kind:
             case "linear":
-                scores = nn.Dense(1, use_bias=False, kernel_init=self._initializer(), name="projection")(x)
+                initializer = self._initializer()
+                scores = nn.Dense(1, False, precision=HIGHEST, kernel_init=initializer, name="projection")(x)
             case "mlp":
-                hidden = Linear(self.config.hidden, kernel_init=self._initializer(), name="hidden_layer")(x)
-                scores = Linear(1, name="linear")(nn.relu(hidden))
+                first = Linear(self.config.hidden, self._initializer(), precision=HIGHEST, name="hidden_layer")
+                scores = Linear(1, precision=HIGHEST, name="linear")(nn.relu(first(x)))
             case "network":
                 for _ in range(self.config.layers - 1):
                     x = nn.relu(self._convolution(self.config.filters)(x, topology))
@@ -78,7 +79,7 @@ class AttentionScorer(nn.Module):
         return scores[:, 0]
 
     def _convolution(self, features: int) -> ChebyGINConv:
-        return ChebyGINConv(features, min(self.order, 2), self.aggregation)
+        return ChebyGINConv(features, min(self.order, 2), self.aggregation, precision=HIGHEST)
 
     def _initializer(self) -> nn.initializers.Initializer:
         scale = self.config.scale

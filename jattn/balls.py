@@ -23,7 +23,6 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.cost_model import cost_model
-from jattn.layers import Linear
 from jattn.model import Network
 from jattn.products import Sparse
 from jattn.topology import Edges
@@ -251,4 +250,4 @@ def _layer(network: Network, params: Params, i: int, x: Array, topology: Edges) 
 
 
 def _outputs(network: Network, params: Params, z: Array) -> Float[Array, "graphs outputs"]:
-    return cast(Array, Linear(network.outputs).apply({"params": params["output"]}, z))
+    return cast(Array, network.output_map().apply({"params": params["output"]}, z))

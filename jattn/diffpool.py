@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv
 from jattn.options import expect_at_least
-from jattn.topology import Blocks, Topology
+from jattn.topology import HIGHEST, Blocks, Topology
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class ClusterPool(nn.Module):
         self, x: Float[Array, "nodes features"], topology: Topology
     ) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
         """The clusters' features, their topology, and each graph's auxiliary loss."""
-        assignment = ChebyGINConv(self.config.clusters, self.order, self.aggregation, self.hidden, name="assignment")
+        assignment = ChebyGINConv(
+            self.config.clusters, self.order, self.aggregation, self.hidden, precision=HIGHEST, name="assignment"
+        )
         return cluster(x, assignment(x, topology), topology)
 
 

@@ -1,11 +1,13 @@
 """The ChebyGIN convolution and the linear maps in it."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from flax.linen.dtypes import promote_dtype
+from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jattn.chebyshev import Aggregation, chebyshev_filter
@@ -24,16 +26,21 @@ class Linear(nn.Module):
     Attributes:
       features: output features.
       kernel_init: initialiser of the weights, [in, out].
+      dtype, param_dtype, precision: as those of `flax.linen.Dense`.
     """
 
     features: int
     kernel_init: nn.initializers.Initializer = linear_init
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
 
     @nn.compact
     def __call__(self, x: Float[Array, "rows in"]) -> Float[Array, "rows out"]:
         """Maps every row."""
-        kernel, bias = _weights(self, (x.shape[-1],), self.features, self.kernel_init)
-        return x @ kernel + bias
+        weights = _weights(self, (x.shape[-1],), self.features, self.kernel_init, self.param_dtype)
+        x, kernel, bias = promote_dtype(x, *weights, dtype=self.dtype)
+        return jnp.matmul(x, kernel, precision=self.precision) + bias
 
 
 class ChebyshevFilter(nn.Module):
@@ -43,19 +50,24 @@ class ChebyshevFilter(nn.Module):
       features: output features.
       order: how many terms, K >= 1.
       aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree.
+      dtype, param_dtype, precision: as those of `Linear`.
     """
 
     features: int
     order: int
     aggregation: Aggregation
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
 
     @nn.compact
     def __call__(
         self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
     ) -> Float[Array, "nodes out"]:
         """Filters features, whose dropped rows have to be 0 and are so in the result; by their `terms` if given."""
-        kernel, bias = _weights(self, (x.shape[-1], self.order), self.features, linear_init)
-        return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms)
+        weights = _weights(self, (x.shape[-1], self.order), self.features, linear_init, self.param_dtype)
+        x, kernel, bias, terms = promote_dtype(x, *weights, terms, dtype=self.dtype)
+        return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms, self.precision)
 
 
 class ChebyGINConv(nn.Module):
@@ -72,12 +84,18 @@ class ChebyGINConv(nn.Module):
       order: how many Chebyshev terms, K >= 1.
       aggregation: "mean" or "sum".
       hidden: units of f's hidden layer; a linear map where None.
+      dtype: of the computation, terms and result included; that of features and weights together where None.
+      param_dtype: of the weights.
+      precision: of products, jax's.
     """
 
     features: int
     order: int
     aggregation: Aggregation = "mean"
     hidden: int | None = None
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
 
     @nn.compact
     def __call__(
@@ -90,16 +108,27 @@ class ChebyGINConv(nn.Module):
           topology: the graphs.
           terms: the Chebyshev terms of x side by side, [nodes, order * in], where they are known.
         """
+        numbers: Any = {"dtype": self.dtype, "param_dtype": self.param_dtype, "precision": self.precision}
+
+        def first(features: int, name: str) -> Array:
+            layer = ChebyshevFilter(features, self.order, self.aggregation, **numbers, name=name)
+            return cast(Array, layer(x, topology, terms))
+
         if self.hidden is None:
-            return ChebyshevFilter(self.features, self.order, self.aggregation, name="linear")(x, topology, terms)
-        hidden = ChebyshevFilter(self.hidden, self.order, self.aggregation, name="hidden_layer")(x, topology, terms)
-        return topology.zero_dropped(Linear(self.features, name="linear")(nn.relu(hidden)))
+            return first(self.features, "linear")
+        second = Linear(self.features, **numbers, name="linear")
+        return topology.zero_dropped(second(nn.relu(first(self.hidden, "hidden_layer"))))
 
 
 def _weights(
-    module: nn.Module, inputs: tuple[int, ...], features: int, kernel_init: nn.initializers.Initializer
+    module: nn.Module,
+    inputs: tuple[int, ...],
+    features: int,
+    kernel_init: nn.initializers.Initializer,
+    dtype: Dtype,
 ) -> tuple[Float[Array, "*in out"], Float[Array, " out"]]:
     bound = math.prod(inputs) ** -0.5
-    kernel = module.param("kernel", kernel_init, (*inputs, features))
-    bias = module.param("bias", lambda key, shape: nn.initializers.uniform(2 * bound)(key, shape) - bound, (features,))
+    kernel = module.param("kernel", kernel_init, (*inputs, features), dtype)
+    bias_init = nn.initializers.uniform(2 * bound)
+    bias = module.param("bias", lambda *of: bias_init(*of) - jnp.asarray(bound, dtype), (features,), dtype)
     return kernel, bias

@@ -33,6 +33,7 @@ class LeaveOneOut(NamedTuple):
     moved: Float[Array | np.ndarray, "*seeds graphs"]
 
 
+@jax.default_matmul_precision("highest")
 def leave_one_out(
     predict: Predict,
     graph: GraphsTuple,
@@ -48,7 +49,8 @@ def leave_one_out(
 
     y_i is the prediction without node i (its edges gone, degrees counted anew): the output for regression, for
     classification the logit of the class predicted for the whole graph. Knyazev et al. 2019, section 3.2. The k-th node
-    of every graph is left out at once, so it takes `largest` predictions of the batch.
+    of every graph is left out at once, so it takes `largest` predictions of the batch. Since labels are differences of
+    predictions, matrix products that name no precision of their own are computed at the highest.
 
     Args:
       predict: maps a padded `GraphsTuple` and a mask of the nodes to keep, [nodes], to [graphs, outputs]. For a

@@ -39,6 +39,8 @@ def leave_one_out_seeds(
 ) -> LeaveOneOut:
     """Leave-one-out attention of every seed's network for a host-side split: numpy arrays [seeds, ...], in its order.
 
+    It computes in float32 at the highest precision, whatever the network's fields say.
+
     Args:
       network: the architecture.
       params: weights with a leading axis of seeds.
@@ -50,6 +52,7 @@ def leave_one_out_seeds(
       ValueError: the task is not known, there are no graphs, or the weights have no axis of seeds.
     """
     expect_one_of("task", task, Task)
+    network = network.at("highest")
     split, seeds = everywhere(put(graphs)), seeds_of(params)
     params = fetch(params)  # from whichever devices they are on
     whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
@@ -16,9 +17,17 @@ from jattn.layers import ChebyGINConv, Linear
 from jattn.options import expect_at_least, expect_one_of
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.products import LARGEST
-from jattn.topology import Blocks, Topology, edges
+from jattn.topology import HIGHEST, Blocks, Topology, edges
 
 Readout = Literal["sum", "mean", "max"]
+# How convolutions compute: float32 at the highest precision that a device has, or at the one that it takes for quick
+# enough (TF32 on GPUs, bfloat16 products on TPUs), or in bfloat16.
+Precision = Literal["highest", "default", "bfloat16"]
+PRECISIONS: dict[str, dict[str, Any]] = {
+    "highest": {"dtype": None, "precision": HIGHEST},
+    "default": {"dtype": None, "precision": jax.lax.Precision.DEFAULT},
+    "bfloat16": {"dtype": jnp.bfloat16, "precision": jax.lax.Precision.DEFAULT},
+}
 Done = Pooled | Float[Array, "graphs"]  # what an attention pooling did, or each graph's auxiliary loss of a DiffPool
 
 
@@ -54,6 +63,9 @@ class Network(nn.Module):
       dropout: rate of dropout before the output map.
       compact: after a pooling, compute the rows of kept nodes alone where the topology has blocks: the same result,
         quicker where convolutions are wide. Not under `vmap`, where all sizes of which one is chosen are run.
+      dtype, param_dtype, precision: those of convolutions, as `ChebyGINConv` has them. Scorers, softmax, DiffPool,
+        readout and output map compute in float32 at the highest precision, whatever these say. `save_network` leaves
+        them out.
     """
 
     filters: tuple[int, ...] = (64, 64)
@@ -65,6 +77,9 @@ class Network(nn.Module):
     poolings: tuple[AttentionPooling | DiffPool | None, ...] = ()
     dropout: float = 0.0
     compact: bool = False
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = HIGHEST
 
     def __post_init__(self) -> None:
         self.filters, self.poolings = tuple(self.filters), tuple(self.poolings)
@@ -114,12 +129,23 @@ class Network(nn.Module):
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
         poolings = tuple(of for of in done if isinstance(of, Pooled))
         auxiliary = tuple(of for of in done if not isinstance(of, Pooled))
-        return Output(Linear(self.outputs, name="output")(z), poolings, auxiliary)
+        return Output(self.output_map()(z), poolings, auxiliary)
 
     @nn.nowrap
     def convolution(self, i: int) -> ChebyGINConv:
         """Convolution `i`, whose parameters are those of the network called `conv_i`."""
-        return ChebyGINConv(self.filters[i], self.order, self.aggregation, self.hidden, name=f"conv_{i}")
+        shape = self.filters[i], self.order, self.aggregation, self.hidden
+        return ChebyGINConv(*shape, self.dtype, self.param_dtype, self.precision, name=f"conv_{i}")
+
+    @nn.nowrap
+    def output_map(self) -> Linear:
+        """The map from a graph's features to its outputs, whose parameters are those called `output`."""
+        return Linear(self.outputs, precision=HIGHEST, name="output")
+
+    @nn.nowrap
+    def at(self, precision: Precision) -> "Network":
+        """The same network with other `dtype` and `precision`."""
+        return self.clone(**PRECISIONS[precision])
 
     def _pool(
         self,
@@ -155,6 +181,7 @@ class Network(nn.Module):
         y = self.convolution(i)(x, topology, terms)
         if i < len(self.filters) - 1:
             return self._pool(i + 1, nn.relu(y), x, target, topology)
+        y = y.astype(jnp.promote_types(y.dtype, jnp.float32))
         # The maximum takes 0 for what is less.
         return getattr(topology, self.readout)(y if self.readout == "max" else nn.relu(y)), ()
 

@@ -1,10 +1,14 @@
-"""Matrix products with derivatives that are quick on CPUs; elsewhere they are what differentiating gives."""
+"""Matrix products with derivatives that are quick on CPUs; elsewhere they are what differentiating gives.
+
+Their `precision` is jax's, that of `jnp.matmul`; their derivatives have it too.
+"""
 
 import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from flax.typing import PrecisionLike
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Array, Bool, Float, Int, Shaped
@@ -14,54 +18,68 @@ from jattn.cost_model import cost_model
 LARGEST = "largest"
 
 
-@jax.custom_jvp
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def symmetric_product(
-    adjacency: Float[Array, "blocks block block"], x: Float[Array, "blocks block features"]
+    adjacency: Float[Array, "blocks block block"],
+    x: Float[Array, "blocks block features"],
+    precision: PrecisionLike = None,
 ) -> Float[Array, "blocks block features"]:
     """The product A x for blocks of A = A^T. Its VJP multiplies by A, which takes a third of the time that A^T does."""
-    return _blocks_times(adjacency, x, "bij,bjf->bif", "bfj,bji->bfi")
+    return _blocks_times(adjacency, x, "bij,bjf->bif", "bfj,bji->bfi", precision)
 
 
 @functools.partial(symmetric_product.defjvp, symbolic_zeros=True)
-def _symmetric_product_jvp(primals: tuple[Array, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
+def _symmetric_product_jvp(
+    precision: PrecisionLike, primals: tuple[Array, Array], tangents: tuple[Any, Any]
+) -> tuple[Array, Array]:
     (adjacency, x), (of_adjacency, of_x) = primals, tangents
-    y = symmetric_product(adjacency, x)
+    y = symmetric_product(adjacency, x, precision)
     # A^T, whose transpose is A.
-    by_x = None if _is_zero(of_x) else _blocks_times(adjacency, of_x, "bji,bjf->bif", "bfj,bij->bfi")
-    by_adjacency = None if _is_zero(of_adjacency) else jnp.einsum("bij,bjf->bif", of_adjacency, x)
+    by_x = by_adjacency = None
+    if not _is_zero(of_x):
+        by_x = _blocks_times(adjacency, of_x, "bji,bjf->bif", "bfj,bij->bfi", precision)
+    if not _is_zero(of_adjacency):
+        by_adjacency = jnp.einsum("bij,bjf->bif", of_adjacency, x, precision=precision)
     return y, _sum_of(y, by_x, by_adjacency)
 
 
-def _blocks_times(adjacency: Array, x: Array, product: str, of_rows: str) -> Array:
+def _blocks_times(adjacency: Array, x: Array, product: str, of_rows: str, precision: PrecisionLike) -> Array:
     """The `product` of an einsum, or `of_rows` where features are few: (x^T A)^T, whose rows are long, is quicker."""
     if x.shape[-1] > cost_model().row_major_features:
-        return jnp.einsum(product, adjacency, x)
-    rows = jnp.einsum(of_rows, jax.lax.optimization_barrier(x.swapaxes(1, 2)), adjacency)  # half to a third of the time
+        return jnp.einsum(product, adjacency, x, precision=precision)
+    transposed = jax.lax.optimization_barrier(x.swapaxes(1, 2))
+    rows = jnp.einsum(of_rows, transposed, adjacency, precision=precision)  # half to a third of the time
     return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
 
 
-@jax.custom_jvp
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def masked_affine(
-    x: Float[Array, "rows inputs"], kept: Bool[Array, " rows"], weights: Float[Array, "inputs+1 out"]
+    x: Float[Array, "rows inputs"],
+    kept: Bool[Array, " rows"],
+    weights: Float[Array, "inputs+1 out"],
+    precision: PrecisionLike = None,
 ) -> Float[Array, "rows out"]:
     """The map x W + b in rows that are kept, 0 in others, where x has to be 0; b is the last row of `weights`.
 
     The bias is the weight of one more column, 1 where a row is kept: no pass over the result to add it and to drop
     rows, none over its cotangent to sum it.
     """
-    return _with_kept(x, kept) @ weights
+    return jnp.matmul(_with_kept(x, kept), weights, precision=precision)
 
 
 @functools.partial(masked_affine.defjvp, symbolic_zeros=True)
-def _masked_affine_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]) -> tuple[Array, Array]:
+def _masked_affine_jvp(
+    precision: PrecisionLike, primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]
+) -> tuple[Array, Array]:
     (x, kept, weights), (of_x, _, of_weights) = primals, tangents
     # For the weights' gradient XLA reads these columns as they lie; where x is a product, as of attention and features,
     # it would compute it anew without them, in an order that takes ten times as long.
     columns = _with_kept(x, kept)
-    y = columns @ weights
+    matmul = functools.partial(jnp.matmul, precision=precision)
+    y = matmul(columns, weights)
     # Differentiating would give the last column's gradient too, and cut it off.
-    by_x = None if _is_zero(of_x) else of_x @ weights[:-1]
-    return y, _sum_of(y, by_x, None if _is_zero(of_weights) else columns @ of_weights)
+    by_x = None if _is_zero(of_x) else matmul(of_x, weights[:-1])
+    return y, _sum_of(y, by_x, None if _is_zero(of_weights) else matmul(columns, of_weights))
 
 
 def _with_kept(x: Array, kept: Array) -> Array:

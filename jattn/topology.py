@@ -8,6 +8,8 @@ the normalised adjacency of the reduced graph is diag(s) A diag(s): no row moves
 - `edges`: a sparse A, neighbourhood sums by gathering; graphs of bounded degree, of any size.
 - `blocks`: A as dense blocks on its diagonal, a few small graphs in each; batched matmuls, quickest for graphs of up to
   a hundred nodes.
+
+Products are computed at the highest precision that a device has, unless a layer asks for less.
 """
 
 import abc
@@ -20,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 from flax import struct
+from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Bool, Float, Int, Shaped
 from jraph import GraphsTuple
 
@@ -27,6 +30,7 @@ from jattn.cost_model import cost_model
 from jattn.products import Sparse, lay_out, segment_max, sparse_product, symmetric_product
 from jattn.proximity import Proximity
 
+HIGHEST = jax.lax.Precision.HIGHEST
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
@@ -52,12 +56,14 @@ class Topology(abc.ABC):
     largest: int = struct.field(pytree_node=False)
 
     @abc.abstractmethod
-    def multiply(self, x: Float[Array, "nodes features"]) -> Float[Array, "nodes features"]:
+    def multiply(
+        self, x: Float[Array, "nodes features"], precision: PrecisionLike = HIGHEST
+    ) -> Float[Array, "nodes features"]:
         """A x over all nodes, dropped ones included."""
 
     @abc.abstractmethod
     def scaled(
-        self, scale: Float[Array, " nodes"]
+        self, scale: Float[Array, " nodes"], dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
         """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
 
@@ -93,7 +99,7 @@ class Topology(abc.ABC):
         within = own - self.spread(start)
         place_of = jnp.where(within < self.largest, self.largest * self.graph_of + within, rows.size)
         s_of, x_of = (lay_out(values, rows.reshape(-1), place_of).reshape(*rows.shape, -1) for values in (s, x))
-        return jnp.einsum("gnc,gnf->gcf", s_of, x_of)
+        return jnp.einsum("gnc,gnf->gcf", s_of, x_of, precision=HIGHEST)
 
     @property
     def size(self) -> Float[Array, " graphs"]:
@@ -123,16 +129,18 @@ class Topology(abc.ABC):
         return dataclasses.replace(self, kept=kept, degrees=jnp.where(kept, neighbours, 0))
 
     def normalized(
-        self, self_loops: bool = False
+        self, self_loops: bool = False, dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
         r"""The map x -> D^{-1/2} A D^{-1/2} x over kept nodes, with the offset 1e-5 inside the root.
 
         Args:
           self_loops: take A + I for A, and its degrees, as GCN does (Kipf and Welling 2017, eq. 2).
+          dtype: of the normalised A; as A and degrees are where not given.
+          precision: of products with it.
         """
         scale = jnp.where(self.kept, jax.lax.rsqrt(self.degrees + self_loops + DEGREE_OFFSET), 0)
-        multiply = self.scaled(scale)
-        return (lambda x: multiply(x) + scale[:, None] ** 2 * x) if self_loops else multiply
+        multiply, diagonal = self.scaled(scale, dtype, precision), _as(dtype, scale[:, None] ** 2)
+        return (lambda x: multiply(x) + diagonal * x) if self_loops else multiply
 
 
 @struct.dataclass
@@ -141,13 +149,15 @@ class Edges(Topology):
 
     adjacency: Sparse
 
-    def multiply(self, x: Array) -> Array:  # noqa: D102
-        return sparse_product(self.adjacency, x)
+    def multiply(self, x: Array, precision: PrecisionLike = HIGHEST) -> Array:  # noqa: D102
+        return sparse_product(self.adjacency, x)  # sums, which have no precision of their own
 
-    def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
+    def scaled(  # noqa: D102
+        self, scale: Array, dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
+    ) -> Callable[[Array], Array]:
         a = self.adjacency
-        values = scale[:, None] * a.values * scale[a.columns]
-        list_values = scale[a.list_rows] * a.list_values * scale[a.list_columns]
+        values = _as(dtype, scale[:, None] * a.values * scale[a.columns])
+        list_values = _as(dtype, scale[a.list_rows] * a.list_values * scale[a.list_columns])
         return dataclasses.replace(self, adjacency=a._replace(values=values, list_values=list_values)).multiply
 
     def squared(self) -> Self:  # noqa: D102
@@ -166,13 +176,17 @@ class Blocks(Topology):
 
     adjacency: Float[Array, "blocks block block"]
 
-    def multiply(self, x: Array) -> Array:  # noqa: D102
-        return symmetric_product(self.adjacency, x.reshape(*self.adjacency.shape[:2], x.shape[1])).reshape(x.shape)
+    def multiply(self, x: Array, precision: PrecisionLike = HIGHEST) -> Array:  # noqa: D102
+        by_block = x.reshape(*self.adjacency.shape[:2], x.shape[1])
+        return symmetric_product(self.adjacency, by_block, precision).reshape(x.shape)
 
-    def scaled(self, scale: Array) -> Callable[[Array], Array]:  # noqa: D102
+    def scaled(  # noqa: D102
+        self, scale: Array, dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
+    ) -> Callable[[Array], Array]:
         by_block = scale.reshape(self.adjacency.shape[:2])
-        adjacency = by_block[:, :, None] * self.adjacency * by_block[:, None]
-        return dataclasses.replace(self, adjacency=adjacency).multiply
+        adjacency = _as(dtype, by_block[:, :, None] * self.adjacency * by_block[:, None])
+        scaled = dataclasses.replace(self, adjacency=adjacency)
+        return lambda x: scaled.multiply(x, precision)
 
     def squared(self) -> Self:  # noqa: D102
         return dataclasses.replace(self, adjacency=self.adjacency**2).keep(self.kept)
@@ -257,6 +271,10 @@ def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
         "degrees": jnp.zeros(rows),
         "largest": rows,
     }
+
+
+def _as(dtype: Dtype | None, x: Array) -> Array:
+    return x if dtype is None else x.astype(dtype)
 
 
 def over_features(mask: Bool[Array, " rows"], x: Shaped[Array, " _ *features"]) -> Bool[Array, "rows ..."]:

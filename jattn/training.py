@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jattn.batching import Batch, Bucket, Split, gather, scatter
 from jattn.losses import Task, attention_loss, auxiliary_loss, task_loss
-from jattn.model import Network, Output
+from jattn.model import Network, Output, Precision
 from jattn.options import expect_at_least, expect_one_of
 
 Params = Any
@@ -41,6 +41,8 @@ class TrainConfig:
       learning_rate: Adam's step size at the start.
       decay_epochs: epochs, counted from 1, at whose start the learning rate is divided by 10.
       weight_decay: times the weight, added to its gradient (L2).
+      precision: how convolutions compute in training: "highest", "default" or "bfloat16"; as the network itself says
+        where None. Weights and all else stay float32.
     """
 
     task: Task = "regression"
@@ -48,6 +50,7 @@ class TrainConfig:
     learning_rate: float = 1e-3
     decay_epochs: tuple[int, ...] = ()
     weight_decay: float = 1e-4
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         expect_one_of("task", self.task, Task)
@@ -55,6 +58,8 @@ class TrainConfig:
         expect_at_least(0, attention_weight=self.attention_weight)
         if min(self.decay_epochs, default=1) < 1:
             raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
+        if self.precision is not None:
+            expect_one_of("precision", self.precision, Precision)
 
 
 class State(NamedTuple):
@@ -125,6 +130,7 @@ def make_train(
         others, by the gradient of the mean over all of them. Predictions are those of its own graphs, 0 for others.
     """
     optimizer = make_optimizer(config, steps_per_epoch, axis)
+    network = network if config.precision is None else network.at(config.precision)
 
     def over_all(x: Any) -> Any:
         return jax.lax.psum(x, axis) if axis else x

@@ -21,6 +21,7 @@ from jattn.pooling import RULES, AttentionPooling
 from jattn.training import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
+OTHERS = ("parent", "name", "dtype", "param_dtype", "precision")  # fields of a network that are not its architecture
 
 
 def save_network(path: str | Path, network: Network, params: Params) -> None:
@@ -60,9 +61,9 @@ def load_network(path: str | Path) -> tuple[Network, Params]:
 
 def describe(network: Network) -> dict[str, Any]:
     """A network's settings as what JSON knows."""
-    settings = {field.name: getattr(network, field.name) for field in fields(network)}
+    settings = {field.name: getattr(network, field.name) for field in fields(network) if field.name not in OTHERS}
     poolings = [None if pooling is None else _describe_pooling(pooling) for pooling in network.poolings]
-    return {name: value for name, value in settings.items() if name not in ("parent", "name")} | {"poolings": poolings}
+    return settings | {"poolings": poolings}
 
 
 def network_from(described: Mapping[str, Any]) -> Network:
