@@ -1,7 +1,9 @@
 """The core of the suite on a GPU or TPU, against numbers of a CPU; skipped where jax finds none.
 
-python -m pytest -n 0 tests/test_gpu.py                      on the accelerator that jax takes, in one process
-JATTN_SMOKE=cpu python -m pytest -n 0 tests/test_gpu.py      the same on a CPU, to see that these tests themselves work
+    JATTN_TESTS_XLA=default python -m pytest -n 0 tests/test_gpu.py
+
+runs it on the accelerator that jax takes: in one process, since two would want all of its memory, and compiled as
+users' programs are. With JATTN_TESTS_ACCELERATOR=cpu a CPU stands in, to see that these tests themselves work.
 """
 
 import dataclasses
@@ -30,8 +32,8 @@ from jattn.topology import edges
 
 BACKEND = jax.default_backend()
 pytestmark = pytest.mark.skipif(
-    BACKEND not in ("gpu", "tpu", os.environ.get("JATTN_SMOKE")),
-    reason=f"jax finds no GPU or TPU (its backend is {BACKEND}); JATTN_SMOKE=cpu runs these tests on a CPU",
+    BACKEND not in ("gpu", "tpu", os.environ.get("JATTN_TESTS_ACCELERATOR")),
+    reason=f"jax finds no GPU or TPU (its backend is {BACKEND}); JATTN_TESTS_ACCELERATOR=cpu lets a CPU stand in",
 )
 GRAPH_LIST = [USUAL, ISOLATED, ONE_NODE, NO_TARGET]
 CASES = ("gin_sum__classification", "sup_threshold_mlp_prev__regression")
