@@ -98,9 +98,12 @@ class Experiment:
             with ends_plainly():
                 results = protocol.run(settings, name, lambda: self._data(settings), self.task, self.choose)
         except jax.errors.JaxRuntimeError as error:
-            if jax.process_count() == 1:
-                raise
-            leave_others(str(error).splitlines()[0])
+            why = str(error).splitlines()[0]
+            if jax.process_count() > 1:
+                leave_others(why)
+            if "RESOURCE_EXHAUSTED" in why:
+                fail(f"out of memory ({why}); ask for fewer --seeds, a smaller --batch-size or smaller --filters")
+            raise
         if results is not None:
             print(protocol.table(results, self.paper_figures(preset, settings), self.details))
             print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")

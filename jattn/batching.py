@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.graphs import expect_undirected, expect_usable
+from jattn.one_hot import OneHot
 from jattn.products import Sparse
 from jattn.topology import Topology, blocks, edges, over_features
 
@@ -171,9 +172,11 @@ def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     def ends(nodes: Array) -> Array:
         return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], padding_node)
 
-    def of_nodes(name: str, x: Array) -> Array:
+    def of_nodes(name: str, x: Array | OneHot) -> Array:
+        taken = jax.tree.map(lambda of: _take(of, node), x)
+        values = taken.dense() if isinstance(taken, OneHot) else taken
         # Nobody looks where padding is, and a distance between masked positions takes twice as long.
-        return _take(x, node) if name == "position" else jnp.where(over_features(node_real, x), _take(x, node), 0)
+        return values if name == "position" else jnp.where(over_features(node_real, values), values, 0)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(

@@ -10,6 +10,8 @@ Everywhere in jattn a set of graphs is one `jraph.GraphsTuple` whose fields are
     n_node     [graphs]
     n_edge     [graphs]
 
+Features may be a `OneHot`, which keeps them as integers until a batch is made.
+
 Complete graphs whose weights follow from the places of their nodes list no edges: `edges` is a `Proximity`, senders and
 receivers are empty, and nodes have "position" [nodes, dimensions] besides.
 
@@ -19,12 +21,14 @@ On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins 
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import jax
 import networkx as nx
 import numpy as np
 from jaxtyping import Int
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
+from jattn.one_hot import OneHot
 from jattn.proximity import Proximity
 
 _PASS = 1 << 20  # edges looked at together: few enough for a cache
@@ -150,7 +154,7 @@ def select(graphs: GraphsTuple, ids: Int[np.ndarray, " chosen"]) -> GraphsTuple:
     moved = np.repeat((np.cumsum(n_node) - n_node - nodes[ids]).astype(np.int32), n_edge)
     by_rule = isinstance(graphs.edges, Proximity)
     return GraphsTuple(
-        nodes={name: rows(array, nodes) for name, array in graphs.nodes.items()},
+        nodes=jax.tree.map(lambda array: rows(array, nodes), graphs.nodes),
         edges=graphs.edges if by_rule else rows(graphs.edges, edges),
         senders=rows(graphs.senders, edges) + moved,
         receivers=rows(graphs.receivers, edges) + moved,
@@ -164,7 +168,11 @@ def check(graphs: GraphsTuple) -> None:
     """Raises `ValueError` naming the first thing wrong with a numpy `GraphsTuple`; see the head of this module."""
     _expect_shapes(graphs)
     by_rule = isinstance(graphs.edges, Proximity)
-    named = {name: np.asarray(graphs.nodes[name]) for name in ("features", "attention")}
+    features = graphs.nodes["features"]
+    if isinstance(features, OneHot):
+        _expect_codes(features)
+        features = np.zeros((0, 1)) if features.others is None else features.others
+    named = {"features": np.asarray(features), "attention": np.asarray(graphs.nodes["attention"])}
     named |= {} if by_rule else {"weights": np.asarray(graphs.edges)}
     named |= {"position": np.asarray(graphs.nodes["position"])} if by_rule else {}
     named["label"] = np.asarray(graphs.globals["label"])
@@ -310,6 +318,14 @@ def _expect_shape(name: str, array: Any, length: int, what: str, ndim: int = 1) 
     if len(shape) != ndim or shape[0] != length:
         entry = "number" if ndim == 1 else "row"
         raise ValueError(f"{name}: expected one {entry} per {what} ({length}), got shape {shape}")
+
+
+def _expect_codes(features: OneHot) -> None:
+    codes = np.asarray(features.codes)
+    wrong = (codes < -1) | (codes >= features.columns)
+    if wrong.any():
+        node, label = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(f"features: code {codes[node, label]} of node {node}: expected -1 to {features.columns - 1}")
 
 
 def _expect_finite(name: str, array: np.ndarray) -> None:

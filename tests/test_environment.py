@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import jax
 import matplotlib
 import pytest
 
@@ -116,3 +117,17 @@ def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
 def test_other_characters_are_printed_as_escapes():
     shown = python("experiments.colors", "größer\udcff", PYTHONIOENCODING="ascii")
     assert "error: preset 'gr\\xf6\\xdfer\\udcff' is not known" in shown.stderr
+
+
+def test_memory_that_does_not_suffice_is_an_error_of_a_line(tmp_path, monkeypatch, capsys):
+    def run(*arguments):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.\nmore")
+
+    monkeypatch.setattr("experiments.protocol.run", run)
+    with pytest.raises(SystemExit) as stop:
+        colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert (
+        "error: out of memory (RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.); ask for fewer" in said
+    )

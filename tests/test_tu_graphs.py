@@ -18,7 +18,7 @@ def toy(tmp_path):
 def test_labels_are_one_hot_over_their_whole_range(toy):
     graphs = tu_graphs(toy)
     check(graphs)
-    x = graphs.nodes["features"]
+    x = np.asarray(graphs.nodes["features"])
     assert x.dtype == np.uint8
     assert x.shape == (6, 5)  # labels 0 to 4, of which 3 does not occur
     np.testing.assert_array_equal(x.argmax(axis=1), [0, 4, 0, 1, 1, 2])
@@ -34,14 +34,14 @@ def test_classes_count_from_zero_in_the_order_of_labels(toy):
 
 
 def test_without_labels_the_degree_is_the_input_and_a_loop_counts_once(toy):
-    x = tu_graphs(toy._replace(node_labels=None)).nodes["features"]
+    x = np.asarray(tu_graphs(toy._replace(node_labels=None)).nodes["features"])
     assert x.dtype == np.uint8
     assert x.tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0]]
 
 
 def test_without_edges_too(toy):
     none = np.zeros(0, np.int32)
-    x = tu_graphs(toy._replace(node_labels=None, senders=none, receivers=none)).nodes["features"]
+    x = np.asarray(tu_graphs(toy._replace(node_labels=None, senders=none, receivers=none)).nodes["features"])
     assert x.tolist() == [[1]] * 6
 
 
@@ -63,9 +63,9 @@ def test_attributes_are_standardised_and_only_read_where_asked_for(toy):
     attributes = np.array([[1e6, 3], [1e6 + 1, 3], [1e6 + 2, 3], [1e6, 3], [1e6, 3], [1e6, 3]], np.float32)
     graphs = tu_graphs(toy._replace(node_attributes=attributes), attributes=True)
     check(graphs)
-    x = graphs.nodes["features"]
+    x = np.asarray(graphs.nodes["features"])
     assert x.dtype == np.float32
-    np.testing.assert_array_equal(x[:, :5], tu_graphs(toy).nodes["features"])
+    np.testing.assert_array_equal(x[:, :5], np.asarray(tu_graphs(toy).nodes["features"]))
     np.testing.assert_allclose(x[:, 5], (attributes[:, 0] - (1e6 + 0.5)) / np.sqrt(3.5 / 6), rtol=1e-6)
     assert x[:, 6].tolist() == [0] * 6  # as all nodes are alike
 
@@ -87,12 +87,12 @@ def test_published_data_sets_have_the_known_inputs(shared, name, classes, column
     graphs = tu_graphs(data)
     check(graphs)
     assert np.bincount(graphs.globals["label"]).tolist() == classes
-    x = graphs.nodes["features"]
+    x = np.asarray(graphs.nodes["features"])
     assert x.shape == (data.n_node.sum(), columns)
     np.testing.assert_array_equal(x.argmax(axis=1), data.node_labels[:, 0] - data.node_labels.min())
     assert (x.sum(axis=1) == 1).all()
     if name == "PROTEINS":
-        x = tu_graphs(data, attributes=True).nodes["features"]
+        x = np.asarray(tu_graphs(data, attributes=True).nodes["features"])
         assert x.shape == (43_471, 4)
         np.testing.assert_allclose([x[:, 3].mean(), x[:, 3].std()], [0, 1], atol=1e-4)
 

@@ -22,6 +22,7 @@ from jaxtyping import Float32, Int32
 from jraph import GraphsTuple
 
 from jattn.datasets.tables import Location, read_table
+from jattn.one_hot import OneHot
 
 _OF_MAC = "__MACOSX"
 _IGNORED = ("edge_labels", "edge_attributes")
@@ -112,12 +113,12 @@ def sources(path: str | os.PathLike[str], name: str | None = None) -> tuple[str,
         return stem, [Path(str(file)) for file in _files(folder, stem, _KINDS)]
 
 
-def as_graphs(data: TUData, features: np.ndarray, attention: np.ndarray, label: np.ndarray) -> GraphsTuple:
+def as_graphs(data: TUData, features: np.ndarray | OneHot, attention: np.ndarray, label: np.ndarray) -> GraphsTuple:
     """All graphs of a data set as one GraphsTuple with edges of weight 1.
 
     Args:
       data: gives the structure.
-      features: input features, [nodes, features], uint8 or float32.
+      features: input features, [nodes, features], uint8 or float32, or as integers.
       attention: target attention, [nodes], at least 0.
       label: class or value to regress, [graphs]; int32 in the result where all are whole numbers, float32 otherwise.
 
