@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
@@ -142,6 +143,19 @@ def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
         run(["supervised", "--threshold", "0.01"], tmp_path / "run")
     assert stop.value.code == 2
     assert "threshold: 0.05 there, 0.01 now" in capsys.readouterr().err
+
+
+def test_precision_is_of_training_alone_and_stays_what_it_was(tmp_path, capsys):
+    run(["supervised"], tmp_path / "highest")
+    run(["supervised", "--precision", "bfloat16"], tmp_path / "bfloat16")
+    (network, highest), (other, lower) = (load_network(tmp_path / of / "weights.npz") for of in ("highest", "bfloat16"))
+    assert network == other
+    for a, b in zip(jax.tree.leaves(highest), jax.tree.leaves(lower), strict=True):
+        assert a.dtype == b.dtype == np.float32
+        assert (a != b).any()
+    with pytest.raises(SystemExit):
+        run(["supervised"], tmp_path / "bfloat16")
+    assert "precision: 'bfloat16' there, 'highest' now" in capsys.readouterr().err
 
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
