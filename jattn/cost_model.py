@@ -24,7 +24,7 @@ class CostModel:
 
     Attributes:
       sequential_floats: a device's seeds run one after another, and not side by side, where a seed's widest layer has
-        more numbers; a core's cache holds so many. None never makes them wait for each other.
+        more numbers, and on chunks of subgraphs; a core's cache holds so many. None never makes seeds wait.
       evaluation_rows: rows of a batch where no gradient is taken.
       precomputed_floats: numbers of the first layer's Chebyshev terms of a split, and of what making them takes, up to
         which they are computed once for all epochs; bounds memory.

@@ -175,11 +175,10 @@ def _compiled_balls(
         # Devices are not made to wait for each other: of programs that run at once, each could wait for another's.
         return scatter(bucket.nodes, removed, predictions)[None]
 
+    over_seeds = functools.partial(over_devices, one_by_one=costs.sequential_floats is not None, costs=costs)
     return (
-        over_devices(of_graph, seeds, (SEEDS,), (), (), one_by_one=True, costs=costs),
-        over_devices(
-            of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS), one_by_one=True, costs=costs
-        ),
+        over_seeds(of_graph, seeds, (SEEDS,), (), ()),
+        over_seeds(of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS)),
     )
 
 

@@ -90,6 +90,15 @@ def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypat
     np.testing.assert_allclose(actual.target, expected.target, atol=1e-5)
 
 
+def test_seeds_side_by_side_give_what_they_do_one_after_another(small):
+    network, graphs = NETWORKS["gcn"], GRAPHS[1]
+    params = params_of(network, 3)
+    expected = leave_one_out_seeds(network, params, graphs, "classification")
+    with changed_costs(sequential_floats=None):
+        actual = leave_one_out_seeds(network, params, graphs, "classification")
+    np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-6)
+
+
 def test_in_double_precision_they_agree_to_nine_digits(small):
     network, graph = NETWORKS["chebynet"], GRAPHS[1]
     chunks = chunks_of(graph, network, width=2)
