@@ -1,8 +1,8 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `check`, `select`, `pad`. Batches: `put`, `pack`,
-`gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or `blocks`; in
-a network of one's own, `Pool` and `ChebyGINConv`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `check`, `select`, `pad`. Batches: `put`,
+`pack`, `gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or
+`blocks`; in a network of one's own, `Pool` and `ChebyGINConv`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
 `attention_auc`. Files: `save_network`, `load_network`. What is quick on a device: `CostModel`, `use_cost_model`.
 """
@@ -19,6 +19,7 @@ from jattn.left_out import leave_one_out_seeds
 from jattn.losses import attention_loss, auxiliary_loss, task_loss
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.model import Network, Output
+from jattn.one_hot import OneHot
 from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
 from jattn.pooling import AttentionPooling, Pool, Pooled, Threshold, TopK
 from jattn.proximity import Proximity, list_edges
@@ -39,6 +40,7 @@ __all__ = [
     "Epoch",
     "LeaveOneOut",
     "Network",
+    "OneHot",
     "Output",
     "Packed",
     "Pool",

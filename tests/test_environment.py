@@ -74,7 +74,7 @@ def test_interrupts_are_no_failures_of_a_picture(tmp_path):
         ({"JAX_PLATFORMS": "tpu"}, "error: JAX_PLATFORMS=tpu: jax finds no such device here, but cpu; unset the"),
         ({"JAX_NUM_CPU_DEVICES": "abc"}, "JAX_NUM_CPU_DEVICES=abc"),
         ({"JAX_NUM_CPU_DEVICES": "-1"}, "error: JAX_NUM_CPU_DEVICES=-1: expected at least 1; this machine has "),
-        ({"JAX_ENABLE_X64": "perhaps"}, "error: invalid truth value 'perhaps' for environment 'JAX_ENABLE_X64'"),
+        ({"JAX_ENABLE_X64": "perhaps"}, "JAX_ENABLE_X64=perhaps"),
     ],
 )
 def test_a_variable_that_asks_for_what_is_not_there_is_an_error_of_a_line(variables, message, tmp_path):
