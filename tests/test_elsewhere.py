@@ -32,6 +32,7 @@ for module, names in {os: OS, signal: SIGNAL}.items():
     for name in names:
         with contextlib.suppress(AttributeError):
             delattr(module, name)
+os.process_cpu_count = os.cpu_count  # what Python has there, from 3.13 on
 """
 WITHOUT_UNIX = WITHOUT_UNIX.replace("OS", repr(OF_UNIX[os]), 1).replace("SIGNAL", repr(OF_UNIX[signal]), 1)
 
