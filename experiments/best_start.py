@@ -3,7 +3,7 @@
 What attention learns depends on where it starts (Knyazev et al. 2019, section 4.2), and many networks train at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from jraph import GraphsTuple
 
-from experiments.stages import Stages
+from experiments.stages import Stages, Start
 from jattn.batching import pad
 from jattn.graphs import select
 from jattn.model import Network
@@ -28,7 +28,7 @@ def best_start(
     epochs: int,
     tried: int,
     labels: Float[np.ndarray, "seeds nodes"] | None,
-) -> Callable[[State], State]:
+) -> Start:
     """Trains networks with several initial attentions each for a tenth of the epochs, as a stage of its own.
 
     Args:
@@ -40,13 +40,14 @@ def best_start(
       labels: target attention of each network, where it is not that of the graphs.
 
     Returns:
-      A function that gives a state before training, of all networks, the attention whose loss on the training graphs is
-      least in the end, for `Stages.train`: the loss that is trained with, so neither test graphs nor true attention
-      are looked at, unless attention is supervised by it.
+      For `Stages.train` of all networks: the attention whose loss on the training graphs is least in the end. It is the
+      loss that is trained with, so neither test graphs nor true attention are looked at, unless attention is supervised
+      by it.
     """
     seeds = np.repeat(stages.seeds, tried).tolist()
     members = None if stages.members is None else [own for own in stages.members for _ in range(tried)]
     several = Stages(stages.run, stages.settings, stages.graphs, stages.task, seeds, members)
+    several.chosen = stages.chosen
     attention = None if labels is None else np.repeat(labels, tried, axis=0)
     starts = initial_attentions(network, stages.graphs, stages.seeds, tried)
     several.train(
@@ -55,12 +56,13 @@ def best_start(
         config,
         max(round(PART * epochs), 1),
         attention,
-        start_from=lambda state: with_attention(state, starts),
+        start=Start(lambda state: with_attention(state, starts), {"tried": tried}),
     )
     stages.seconds |= several.seconds
     loss = several.last_loss("choosing").reshape(-1, tried)
     best = np.where(np.isfinite(loss), loss, np.inf).argmin(1) + tried * np.arange(len(loss))
-    return lambda state: with_attention(state, jax.tree.map(lambda x: x[best], starts))
+    chosen = jax.tree.map(lambda x: x[best], starts)
+    return Start(lambda state: with_attention(state, chosen), {"tried": tried, "chosen": best.tolist()})
 
 
 def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[int], tried: int) -> Params:

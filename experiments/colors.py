@@ -16,18 +16,18 @@ from typing import Any
 from experiments.command import Experiment, GeneratedSettings
 from experiments.protocol import Data
 from jattn.datasets.colors import generate_colors, published_colors
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, setting
 
 
 @dataclass(frozen=True)
 class Colors(GeneratedSettings):
     """COLORS, with the settings of all experiments and its own."""
 
-    dimension: int = 3
+    dimension: int = setting(3, "data")
     """Colours of a generated set, at least 3."""
-    train_graphs: int = 500
+    train_graphs: int = setting(500, "data")
     """Training graphs of a generated set."""
-    test_graphs: int = 2_500
+    test_graphs: int = setting(2_500, "data")
     """Graphs of the validation split and of each test subset of a generated set."""
 
     def __post_init__(self) -> None:

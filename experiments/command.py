@@ -1,45 +1,46 @@
 """An experiment as a command: its presets and data, from the command line to the table at the end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
 
 from experiments import protocol
-from experiments.running import MAY_DIFFER, configure_jax, fail, leave_others
+from experiments.running import break_off, configure_jax, fail, is_of_xla, leave_others
 from experiments.settings import Settings, parse
 from experiments.termination import ends_plainly
+from jattn.identity import affected, is_of_preset
 from jattn.losses import Task
-from jattn.options import expect_at_least
-
-# A preset with others of these is still that preset.
-NOT_OF_PRESET = (
-    *MAY_DIFFER,
-    *("data_dir", "seeds", "seed", "data_seeds", "data_seed", "noise_seed", "compact", "leave_one_out_auc"),
-)
+from jattn.options import expect_at_least, setting
+from jattn.parallel import ALL_KNOW
+from jattn.runs import About, RunError
 
 
 @dataclass(frozen=True)
 class GeneratedSettings(Settings):
-    """Settings where data are generated if no published ones are named; fields that it adds are those of the data."""
+    """Settings where data are generated if no published ones are named."""
 
-    train_graphs: int = 30_000
+    train_graphs: int = setting(30_000, "data")
     """Training graphs of a generated set."""
-    test_graphs: int = 5_000
+    test_graphs: int = setting(5_000, "data")
     """Graphs of the validation split and of each test subset of a generated set."""
-    data_seed: int = 0
+    data_seed: int = setting(0, "data", of_preset=False)
     """Seed of a generated set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
         expect_at_least(0, data_seed=self.data_seed)
-        common = {field.name for field in fields(Settings)}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if self.data_dir is not None and field.name not in common and value != field.default:
-                raise ValueError(f"{field.name}: {value} is of a generated set, but data_dir gives another")
+        expect_no_other_data(self)
+
+
+def expect_no_other_data(settings: Any) -> None:
+    """Raises a `ValueError` where settings name published data and say how to generate others."""
+    for of in fields(settings):
+        value = getattr(settings, of.name)
+        if settings.data_dir is not None and affected(settings, of) == "data" and value != of.default:
+            raise ValueError(f"{of.name}: {value} is of a generated set, but data_dir gives another")
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,7 @@ class Experiment:
 
     def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
         """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
-        asked = self.presets[preset]
-        free = {field.name: getattr(asked, field.name) for field in fields(asked) if field.name in NOT_OF_PRESET}
-        return self.paper.get(preset, {}) if replace(settings, **free) == asked else {}
+        return self.paper.get(preset, {}) if is_of_preset(settings, self.presets[preset]) else {}
 
     def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
         """The preset and the settings that a command line asks for."""
@@ -93,17 +92,19 @@ class Experiment:
           preset: the settings' name, which the run's folder has where settings name none.
           settings: those of the preset, perhaps with changes.
         """
-        name = "-".join(filter(None, [self.name, self.variant, preset]))
+        about, name = About(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
         try:
             with ends_plainly():
-                results = protocol.run(settings, name, lambda: self._data(settings), self.task, self.choose)
-        except jax.errors.JaxRuntimeError as error:
-            why = str(error).splitlines()[0]
-            if jax.process_count() > 1:
-                leave_others(why)
-            if "RESOURCE_EXHAUSTED" in why:
+                results = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
+        except Exception as error:
+            why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
+            if alone and is_of_xla(error) and "RESOURCE_EXHAUSTED" in why:
                 fail(f"out of memory ({why}); ask for fewer --seeds, a smaller --batch-size or smaller --filters")
-            raise
+            if alone or ALL_KNOW in getattr(error, "__notes__", ()):
+                raise
+            if is_of_xla(error):
+                leave_others(why)
+            break_off(error)
         if results is not None:
             print(protocol.table(results, self.paper_figures(preset, settings), self.details))
             print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
@@ -112,4 +113,4 @@ class Experiment:
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:
-            fail(str(error))
+            raise RunError(str(error)) from error

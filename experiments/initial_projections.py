@@ -1,8 +1,10 @@
 """Training COLORS from many initial projections p at once, and tables of what came of them that are made once."""
 
 import csv
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -11,16 +13,19 @@ from jaxtyping import Float
 from jraph import GraphsTuple
 
 from experiments.colors import Colors
-from experiments.stages import Stages, digest
+from experiments.stages import Stages, Start
 from experiments.tabulating import write_csv
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import join
+from jattn.files import expect_format
+from jattn.identity import RESULTS, differences, fingerprint, settings_differences, settings_of
 from jattn.metrics import accuracy, attention_auc, cosine_similarity
 from jattn.projections import with_projections
-from jattn.runs import Run, read_lines
+from jattn.runs import Run, RunError, read_lines
 from jattn.seeds import predict_seeds
 from jattn.training import Params
 
+PART_FORMAT = 1
 SUBSETS = ("orig", "large", "largec")
 INTEGERS = ("seed", "epoch")  # columns of tables
 POOLING = "pool_1"  # of the networks trained here
@@ -96,7 +101,9 @@ def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray,
         colors.training("regression"),
         colors.epochs,
         labels,
-        start_from=lambda state: with_projections(state, POOLING, projections),
+        start=Start(
+            lambda state: with_projections(state, POOLING, projections), {"projections": fingerprint(projections)}
+        ),
     )
 
 
@@ -134,7 +141,7 @@ def test(setting: Setting, params: Params, projections: Float[np.ndarray, "netwo
 
 
 def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], Sequence[Row]]) -> list[Row]:
-    """A table of the run that is made once: read from its file if that is of the same settings, data and `of`.
+    """A table of the run that is made once, then read from its file.
 
     Args:
       run: in whose folder the file is.
@@ -145,18 +152,40 @@ def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], S
 
     Returns:
       The rows, the same whether they were made or read.
+
+    Raises:
+      RunError: the file is of other settings or data, or of another format.
     """
     file = run.folder / "parts" / f"{name.replace(' ', '-')}.csv"
-    colors = setting.training
-    what = colors.network(1), colors.training("regression"), colors.epochs, colors.batch_size, setting.model_seeds
-    twin = colors.twin_training("regression"), colors.twin_epochs, colors.least_label
-    first = f"# {digest((dict(setting.splits), repr((colors.attention, what, twin)), of))}\n"
-    if not file.exists() or not file.read_text("utf-8").startswith(first):
-        write_csv(file, make(name), first)
+    identity = {
+        "format": PART_FORMAT,
+        "settings": settings_of(setting.training, RESULTS),
+        "data": {"of": fingerprint(of), **{split: fingerprint(graphs) for split, graphs in setting.splits.items()}},
+    }
+    if file.exists():
+        _expect_same(file, identity, setting.training)
+    else:
+        write_csv(file, make(name), f"# {json.dumps(identity)}\n")
     # They take much room, and are of no use once the table is there.
     shutil.rmtree(run.folder / "checkpoints" / name.replace(" ", "-"), ignore_errors=True)
     rows = csv.DictReader(file.read_text("utf-8").splitlines()[1:])
     return [{column: int(x) if column in INTEGERS else float(x) for column, x in row.items()} for row in rows]
+
+
+def _expect_same(file: Path, identity: Mapping[str, Any], colors: Colors) -> None:
+    """Raises a `RunError` where a table is of other settings or data."""
+    remedy = "remove it, and the same command makes it again"
+    try:
+        there = json.loads(file.read_text("utf-8").partition("\n")[0].removeprefix("#"))
+    except ValueError:
+        there = None
+    there = there if isinstance(there, dict) else {}
+    expect_format(file, there.get("format"), PART_FORMAT, remedy, RunError)
+    changed = settings_differences(there["settings"], colors, RESULTS) + differences(
+        {"data": there["data"]}, {"data": identity["data"]}
+    )
+    if changed:
+        raise RunError("\n  ".join([f"{file} is of other settings or data; {remedy}", *map(str, changed)]))
 
 
 def curves(run: Run, stage: str) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ Knyazev et al. 2019, section 4.2 and appendix.
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ from matplotlib.figure import Figure
 
 from experiments import initialization_figures as pictures
 from experiments.colors import GIN, PRESETS, Colors
+from experiments.command import expect_no_other_data
 from experiments.drawing import try_to_draw
 from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train
 from experiments.protocol import opened
@@ -44,18 +45,18 @@ from experiments.termination import ends_plainly
 from jattn.cost_model import cost_model
 from jattn.datasets.colors import generate_colors, published_colors
 from jattn.figures import CURVES
-from jattn.files import write_json
+from jattn.identity import fingerprint
 from jattn.model import Precision
-from jattn.options import expect_at_least, expect_seeds
+from jattn.options import expect_at_least, expect_seeds, setting
 from jattn.projections import GOOD, Drawn, draw_projection, good_share, good_share_normal, projection_at
-from jattn.runs import RESULTS, Run, read_json
+from jattn.runs import About, Run, RunError, is_finished, read_results, write_results
 
 Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
+Splits = Mapping[str, GraphsTuple]
 
 MODELS: dict[str, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
 DYNAMICS: tuple[Supervision, ...] = ("unsupervised", "supervised")
-GENERATED = ("train_graphs", "test_graphs", "data_seed")
 SHARES = range(3, 65)  # numbers of colours whose share of good draws is shown
 
 
@@ -64,42 +65,42 @@ class Initialization(Running):
     """The study's settings."""
 
     # It runs in one process.
-    coordinator: tyro.conf.Suppress[str | None] = None
-    coordinator_timeout: tyro.conf.Suppress[int] = 300
-    processes: tyro.conf.Suppress[int | None] = None
-    process: tyro.conf.Suppress[int | None] = None
+    coordinator: tyro.conf.Suppress[str | None] = setting(None, "nothing")
+    coordinator_timeout: tyro.conf.Suppress[int] = setting(300, "nothing")
+    processes: tyro.conf.Suppress[int | None] = setting(None, "nothing")
+    process: tyro.conf.Suppress[int | None] = setting(None, "nothing")
 
-    data_dir: Path | None = None
+    data_dir: Path | None = setting(None, "location")
     """Folder (or zip) of the published COLORS-3, for --dimensions 3; sets are generated where not given."""
-    dimensions: tuple[int, ...] = (3, 16)
+    dimensions: tuple[int, ...] = setting((3, 16), "training")
     """Numbers of colours n."""
-    models: tuple[Model, ...] = ("gin", "gcn")
+    models: tuple[Model, ...] = setting(("gin", "gcn"), "training")
     """Networks to train."""
-    supervision: tuple[Supervision, ...] = ("unsupervised", "supervised", "weak")
+    supervision: tuple[Supervision, ...] = setting(("unsupervised", "supervised", "weak"), "training")
     """Kinds of supervision of attention."""
-    distributions: tuple[Drawn, ...] = ("normal", "uniform")
+    distributions: tuple[Drawn, ...] = setting(("normal", "uniform"), "training")
     """N(0, sigma), U(-sigma, sigma)."""
-    sigmas: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+    sigmas: tuple[float, ...] = setting((0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), "training")
     """Scales of p."""
-    seeds: int = 20
+    seeds: int = setting(20, "evaluation")
     """Networks of each sigma. Those of all sigmas are trained at once."""
-    seed: int = 0
+    seed: int = setting(0, "training")
     """The first of the seeds."""
-    epochs: int = 100
+    epochs: int = setting(100, "training")
     """Epochs to train, a third of the paper's. The learning rate is divided by 10 after 14 of 15 parts of them. A large
     p needs many to turn: an epoch of 500 graphs moves none of its entries by more than about 0.016."""
-    cosines: tuple[float, ...] = (-0.75, 0.75, 1.0)
+    cosines: tuple[float, ...] = setting((-0.75, 0.75, 1.0), "evaluation")
     """Of p's whose training dynamics are shown, with GIN."""
-    dynamics_epochs: int = 300
+    dynamics_epochs: int = setting(300, "evaluation")
     """Epochs of the training dynamics, which are GIN's, unsupervised and supervised, where these are among --models and
     --supervision; 0 leaves them out."""
-    train_graphs: int = 500
+    train_graphs: int = setting(500, "data")
     """Training graphs of a generated set."""
-    test_graphs: int = 500
+    test_graphs: int = setting(500, "data")
     """Graphs of each test subset of a generated set."""
-    data_seed: int = 0
+    data_seed: int = setting(0, "data")
     """Seed of a generated set."""
-    precision: Precision = "highest"
+    precision: Precision = setting("highest", "training")
     """How convolutions compute in training, as in other experiments."""
 
     def __post_init__(self) -> None:
@@ -119,10 +120,7 @@ class Initialization(Running):
             raise ValueError(f"cosines: {self.cosines} is not allowed, expected {len(CURVES)} at most, from -1 to 1")
         if self.data_dir is not None and self.dimensions != (3,):
             raise ValueError("data_dir: the published set has three colours; say --dimensions 3")
-        of_generated = {field.name: field.default for field in fields(self) if field.name in GENERATED}
-        for name, default in of_generated.items():
-            if self.data_dir is not None and getattr(self, name) != default:
-                raise ValueError(f"{name}: {getattr(self, name)} is of a generated set, but data_dir gives another")
+        expect_no_other_data(self)
 
     @property
     def of_dynamics(self) -> list[Supervision]:
@@ -145,7 +143,7 @@ class Initialization(Running):
             twin_decay=_decay(self.epochs),
         )
 
-    def data(self, dimension: int) -> dict[str, GraphsTuple]:
+    def data(self, dimension: int) -> Splits:
         """COLORS of so many dimensions."""
         if self.data_dir is not None:
             return published_colors(self.data_dir)
@@ -156,19 +154,20 @@ def _decay(epochs: int) -> tuple[int, ...]:
     return (round(epochs * 14 / 15),) if epochs > 1 else ()
 
 
-def study(settings: Initialization, run: Run) -> list[Row]:
+def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> list[Row]:
     """Trains what a study needs and is not there yet, and writes its tables and pictures.
+
+    Args:
+      settings: the study's.
+      run: its folder.
+      data: COLORS of each dimension.
 
     Returns:
       Its summary, as `summarize` makes it.
     """
     points: list[Row] = []
     (run.folder / "parts").mkdir(exist_ok=True)
-    for n in settings.dimensions:
-        try:
-            splits = settings.data(n)
-        except (ValueError, OSError) as error:
-            fail(str(error))
+    for n, splits in data.items():
         if settings.of_dynamics and n == settings.dimensions[0]:
             changes = dynamics(settings, run, splits, n)
             write_csv(run.folder / "dynamics.csv", changes)
@@ -185,7 +184,7 @@ def study(settings: Initialization, run: Run) -> list[Row]:
     write_csv(run.folder / "good_share.csv", shares)
     summary = summarize(points)
     write_csv(run.folder / "summary.csv", summary)
-    write_json(run.folder / RESULTS, {"summary": summary})
+    write_results(run.folder, {"summary": summary})
     _draw(run, "good_share", lambda: pictures.share_figure(shares, settings.dimensions))
     for n in settings.dimensions:
         of_n = [row for row in points if row["n"] == n]
@@ -231,7 +230,7 @@ def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> lis
     return [{**key, **row} for row in rows]
 
 
-def dynamics(settings: Initialization, run: Run, splits: dict[str, GraphsTuple], n: int) -> list[Row]:
+def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list[Row]:
     """Training accuracy and AUC of GIN by epoch, from p's of given cosines with the optimum, as long as N(0, 1) has."""
     rows: list[Row] = []
     for supervision in settings.of_dynamics:
@@ -302,6 +301,14 @@ def table(summary: Sequence[Row]) -> str:
     return aligned(rows, left=range(4))
 
 
+def _read(settings: Initialization) -> dict[int, Splits]:
+    """COLORS of every dimension."""
+    try:
+        return {n: settings.data(n) for n in settings.dimensions}
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
+
+
 def main(arguments: Sequence[str]) -> None:
     """Runs the study that a command line asks for."""
     try:
@@ -311,9 +318,16 @@ def main(arguments: Sequence[str]) -> None:
     except ValueError as error:
         fail(str(error))
     configure_jax(settings)
-    with ends_plainly(), opened(settings, "initialization") as run:
-        done = run.finished
-        summary = read_json(run.folder / RESULTS, ["summary"])["summary"] if done else study(settings, run)
+    about = About("initialization", "", settings)
+    with ends_plainly():
+        data = None if settings.out is not None and is_finished(settings.out, about) else _read(settings)
+        if data is not None:
+            about = about._replace(data={f"{n}.{name}": fingerprint(of) for n in data for name, of in data[n].items()})
+        with opened(about, "initialization") as run:
+            if run.finished:
+                summary = read_results(run.folder, ["summary"])["summary"]
+            else:
+                summary = study(settings, run, data or _read(settings))
     print(table(summary))
     print(f"the study is in {run.folder}")
 

@@ -26,6 +26,7 @@ from experiments.settings import Settings
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
 from jattn.figures import save
+from jattn.options import setting
 from jattn.superpixel_figures import Shown, View, superpixel_figure
 from jattn.training import Predictions
 
@@ -36,11 +37,11 @@ DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws
 class Mnist75sp(Settings):
     """MNIST-75sp, with the settings of all experiments and its own; --data-dir has MNIST's files."""
 
-    train_images: int | None = None
+    train_images: int | None = setting(None, "data")
     """Images to train on, the first ones; all where not given: 60,000, or 55,000 with --validation."""
-    squared: bool = False
+    squared: bool = setting(False, "data")
     """Weights of edges fall with the square of the distance."""
-    noise_seed: int = 0
+    noise_seed: int = setting(0, "data", of_preset=False)
     """Seed of the noise on test images."""
 
     def data(self) -> Data:

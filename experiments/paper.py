@@ -32,9 +32,9 @@ from experiments.report import LEGEND, TITLES, Section, as_text, write_report, w
 from experiments.running import fail
 from experiments.sweep import command
 from experiments.sweeps.attempts import state
-from experiments.sweeps.grid import Grid, Job, jobs_of
+from experiments.sweeps.grid import Grid, Job, is_drawn, jobs_of
 from experiments.sweeps.pool import Pool, shares
-from experiments.sweeps.summary import is_drawn, read_rows
+from experiments.sweeps.summary import read_rows
 from experiments.tabulating import write_csv
 from jattn.figures import save
 from jattn.files import plain
@@ -262,9 +262,10 @@ def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> None
     for runs in _longest(parts):
         for job in runs.jobs:
             folder = paper.out / runs.task / job.name
-            config = read_config(folder)
-            if config is not None and is_drawn(job, config) != is_drawn(job, plain(job.settings)):
-                of = f"--data-dir {config['data_dir']}" if config.get("data_dir") else "drawn data"
+            about = read_config(folder)
+            if about is not None and is_drawn(job, about.settings) != is_drawn(job, plain(job.settings)):
+                there = about.settings.get("data_dir")
+                of = f"--data-dir {there}" if there else "drawn data"
                 raise RunError(f"{folder}: a run of {of}; say the same, or another --out")
 
 

@@ -16,18 +16,28 @@ from experiments.best_start import best_start
 from experiments.drawing import try_to_draw
 from experiments.folders import run_folder
 from experiments.progress import count_graphs
-from experiments.running import MAY_DIFFER, Running
 from experiments.settings import Settings
 from experiments.stages import Stages
 from experiments.termination import Terminated
 from jattn import figures
 from jattn.evaluation import join, score
-from jattn.files import write_json
+from jattn.identity import fingerprint
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.model import Network
-from jattn.parallel import any_process, is_first
-from jattn.runs import RESULTS, Lines, Run, RunError, is_finished, open_run, read_json, read_lines
+from jattn.parallel import any_process, fail_together, is_first
+from jattn.runs import (
+    RESULTS,
+    About,
+    Lines,
+    Run,
+    RunError,
+    is_finished,
+    open_run,
+    read_lines,
+    read_results,
+    write_results,
+)
 from jattn.seeds import predict_seeds
 from jattn.training import Params, Predictions
 from jattn.weights import save_network
@@ -88,6 +98,11 @@ class Data(NamedTuple):
     members: Sequence[Int[np.ndarray, " _"]] = ()
     tested: Sequence[Int[np.ndarray, " _"]] = ()
 
+    def digests(self) -> dict[str, str]:
+        """Digests of all that results depend on, by name."""
+        draws = {"members": self.members, "tested": self.tested} if self.members else {}
+        return {name: fingerprint(of) for name, of in {**self.splits, **draws}.items()}
+
 
 # Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
 # to add to the results).
@@ -95,16 +110,17 @@ Choose = Callable[[Any, Stages, int], tuple[Any, dict[str, Any]]]
 
 
 def run(
-    settings: Settings, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
+    about: About, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
 ) -> dict[str, Any] | None:
     """Runs one configuration: trains it for all seeds, tests it and writes its folder.
 
     Where the folder holds an interrupted run, goes on with it; where it holds a finished one, gives its results.
 
     Args:
-      settings: the configuration.
+      about: experiment, preset and settings; where a run is, its data have to be the same, wherever they lie.
       name: what the folder is called where `settings.out` does not say, a date added.
-      read: reads or draws what to train and test on; not called where the run is finished.
+      read: reads or draws what to train and test on; not called where the run is finished and the settings say the
+        same data as before.
       task: what is predicted.
       choose: goes before training, where settings are to be chosen first.
 
@@ -115,17 +131,18 @@ def run(
     Raises:
       RunError: the folder is another run's, or can't be written.
     """
-    finished = settings.out is not None and is_finished(settings.out, settings, _may_differ(settings))
-    data = None if finished else read()  # first, so that data that can't be read change nothing in the folder
-    with opened(settings, name) as run:
-        results = {} if run.finished else _run(settings, run, data or read(), task, choose)
+    out: Path | None = about.settings.out
+    with fail_together():  # before anything in the folder changes
+        data = None if out is not None and is_finished(out, about) else read()
+    with opened(about._replace(data=data.digests() if data else None), name) as run:
+        results = {} if run.finished else _run(about.settings, run, data or read(), task, choose)
         if not is_first():
             return None
-        return {**(results or read_results(run.folder)), "folder": str(run.folder)}
+        return {**(results or read_scores(run.folder)), "folder": str(run.folder)}
 
 
-def read_results(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
-    """The results of a finished run.
+def read_scores(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
+    """The results of a finished run, in which all scores are there.
 
     Args:
       folder: its folder.
@@ -134,8 +151,7 @@ def read_results(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
     Raises:
       RunError: they are damaged.
     """
-    file = folder / RESULTS
-    results = read_json(file, ["subsets", "seconds"])
+    file, results = folder / RESULTS, read_results(folder, ["subsets", "seconds"])
     try:  # to read all that tables read
         sum(results["seconds"].values())
         subsets, together = results["subsets"].values(), results["subsets"]["all"]
@@ -152,30 +168,19 @@ def read_results(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(settings: Running, name: str) -> Iterator[Run]:
+def opened(about: About, name: str) -> Iterator[Run]:
     """The run's folder, of which processes other than the first know nothing; a new one where settings name none."""
     with ExitStack() as held:
-        run, failure = Run(Path(), Lines(None), finished=False), None
-        if is_first():
-            try:
-                folder = settings.out or _new_folder(name)
-                run = held.enter_context(open_run(folder, settings, _may_differ(settings)))
-            except RunError as error:
-                failure = error
-        if any_process(failure is not None):
-            raise failure or SystemExit(2)
+        run = Run(Path(), Lines(None), finished=False)
+        with fail_together():
+            if is_first():
+                run = held.enter_context(open_run(about.settings.out or _new_folder(name), about))
         try:
             yield run._replace(finished=any_process(run.finished))
         except (KeyboardInterrupt, Terminated):
             if is_first():
                 print(f"stopped; with --out {run.folder} the same command goes on", file=sys.stderr)
             raise
-
-
-def _may_differ(settings: Running) -> Sequence[str]:
-    """Settings in which a command may differ from the one whose run it goes on with."""
-    # The best checkpoint is chosen among those that are saved.
-    return [of for of in MAY_DIFFER if of != "checkpoint_every" or not getattr(settings, "best", False)]
 
 
 def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:
@@ -185,7 +190,7 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
     members = [own for own in data.members for _ in model_seeds] or None
     stages = Stages(run, settings, splits["train"], task, seeds, members)
     settings, report = choose(settings, stages, data.outputs) if choose else (settings, {})
-    network, params = _train(settings, stages, data)
+    network, params = _train(settings, stages, data, report.get("tuned", {}))
     tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
     subsets = {key: splits[key] for key in tested}
     with stages.timed("test"):
@@ -196,15 +201,17 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
             with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
                 left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
             predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
-        if not is_first():
-            return {}
-        scores = score(predictions, subsets, task, _counted(data.tested, len(graphs.n_node), settings.seeds))
-    save_network(run.folder / "weights.npz", network, params)
-    results = {"subsets": scores, "seconds": stages.seconds, **report}
-    write_json(run.folder / RESULTS, results)  # before pictures, so that these can't keep it from being there
-    with stages.timed("pictures"):
-        _draw(run.folder, data, subsets, predictions, scores)
-    write_json(run.folder / RESULTS, results)  # with the time that they took
+        counted = _counted(data.tested, len(graphs.n_node), settings.seeds)
+        scores = score(predictions, subsets, task, counted) if is_first() else {}
+    results: dict[str, Any] = {}
+    with fail_together():
+        if is_first():
+            save_network(run.folder / "weights.npz", network, params)
+            results = {"subsets": scores, "seconds": stages.seconds, **report}
+            write_results(run.folder, results)  # before pictures, so that these can't keep it from being there
+            with stages.timed("pictures"):
+                _draw(run.folder, data, subsets, predictions, scores)
+            write_results(run.folder, results)  # with the time that they took
     return results
 
 
@@ -224,13 +231,15 @@ def _draw(
         try_to_draw(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
 
 
-def _train(settings: Settings, stages: Stages, data: Data) -> tuple[Network, Params]:
-    """All training stages of a run, up to the network that is tested."""
+def _train(settings: Settings, stages: Stages, data: Data, tuned: Mapping[str, Any]) -> tuple[Network, Params]:
+    """All training stages of a run, up to the network that is tested; `tuned` is what a study reports, if any."""
     network, labels = settings.network(data.outputs), None
     if settings.attention == "weak":
         twin = settings.twin(data.outputs)
         twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
         labels = stages.labels("labels", stages.run.folder / "labels.npz", twin, twin_params, settings.least_label)
+    if tuned:  # a longer study may choose another trial, whose network is trained beside the first
+        stages.chosen = f"trial-{tuned['trial']}"
     without = "global" if settings.clusters is None else "diffpool"
     stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
     validation = data.splits["validation"] if settings.best else None

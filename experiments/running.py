@@ -1,7 +1,9 @@
 """How and where a run runs: its folder, devices and processes, what is shown. None of it changes what is trained."""
 
 import os
+import re
 import sys
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,34 +15,34 @@ from joblib import cpu_count
 from experiments.folders import local_path, run_folder
 from experiments.joining import AUTO, JoinError, expect_address, join
 from jattn.datasets.download import cache_folder
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, setting
 
 TRY_AGAIN = 75  # the exit status of what went wrong by no fault of its own; os.EX_TEMPFAIL where there are such names
 
 
 @dataclass(frozen=True)
 class Running:
-    """Settings in which a command that goes on with a run may differ from the one that started it."""
+    """Settings of how and where a run runs."""
 
-    out: Path | None = None
+    out: Path | None = setting(None, "nothing")
     """Folder of the run; a new one under runs/ where not given. Where it holds an unfinished run of the same settings,
     that goes on from its last checkpoint."""
-    devices: int | Literal["all"] = "all"
+    devices: int | Literal["all"] = setting("all", "nothing")
     """Devices to use: GPUs or TPU cores, or else CPU cores."""
-    checkpoint_every: int = 10
+    checkpoint_every: int = setting(10, "nothing", unless="best")
     """Epochs between checkpoints. One is also saved when the program is asked to end (SIGTERM, Ctrl-C)."""
-    tensorboard: bool = False
+    tensorboard: bool = setting(False, "nothing")
     """Write the metrics also as TensorBoard's event files, into the run's folder. Needs the extra "tensorboard"."""
-    quiet: bool = False
+    quiet: bool = setting(False, "nothing")
     """Show nothing but errors and the table at the end."""
-    coordinator: str | None = None
+    coordinator: str | None = setting(None, "nothing")
     """Where several processes, each with its own devices, run as one: the first one's address as HOST:PORT, the same
     for all; or "auto" in a SLURM job and on a TPU pod."""
-    coordinator_timeout: int = 300
+    coordinator_timeout: int = setting(300, "nothing")
     """Seconds that processes wait for each other at the start before they give up."""
-    processes: int | None = None
+    processes: int | None = setting(None, "nothing")
     """How many processes there are, where --coordinator is an address."""
-    process: int | None = None
+    process: int | None = setting(None, "nothing")
     """Which of them this is, counted from 0; the first one alone writes files."""
 
     def __post_init__(self) -> None:
@@ -62,9 +64,6 @@ class Running:
             raise ValueError(f"process: {self.process} is not allowed, expected 0 to {self.processes - 1}")
         if self.coordinator is not None and self.devices != "all":
             raise ValueError("devices: several processes use all that each of them has; leave it out")
-
-
-MAY_DIFFER = tuple(field.name for field in fields(Running))
 
 
 def configure_jax(running: Running = Running()) -> None:
@@ -122,11 +121,23 @@ def _found_devices() -> list[jax.Device]:
     return found
 
 
+def is_of_xla(error: Exception) -> bool:
+    """Whether XLA raised an error, as it does where another process is gone: its messages begin with a status."""
+    return isinstance(error, jax.errors.JaxRuntimeError) or re.match("[A-Z_]+: ", str(error)) is not None
+
+
 def leave_others(reason: str) -> NoReturn:
     """Ends this process, one of several of which another was lost, without waiting for the others; status 75."""
     told = f"error: another process was lost ({reason}); start all again, and the run goes on"
     print(told, file=sys.stderr, flush=True)
     os._exit(TRY_AGAIN)  # what jax does at the end of a program would wait for the lost one, then abort
+
+
+def break_off(error: Exception) -> NoReturn:
+    """Ends this process, one of several, with an error of which the others do not know; they find it gone at once."""
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(1)  # what jax does at the end of a program would wait for the others, which wait for this one
 
 
 def fail(message: str) -> NoReturn:

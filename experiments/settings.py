@@ -13,7 +13,7 @@ from jattn.chebyshev import Aggregation
 from jattn.diffpool import DiffPool
 from jattn.losses import Task
 from jattn.model import Network, Precision, Readout
-from jattn.options import expect_at_least, expect_seeds
+from jattn.options import expect_at_least, expect_seeds, setting
 from jattn.pooling import AttentionPooling, Threshold, TopK
 from jattn.training import TrainConfig
 
@@ -24,86 +24,86 @@ Attention = Literal["none", "unsupervised", "supervised", "weak", "truth"]
 class Settings(Running):
     """Settings common to all experiments; each gives them its own defaults."""
 
-    data_dir: Path | None = None
+    data_dir: Path | None = setting(None, "location")
     """Folder (or zip) of the published data set; it is generated where not given."""
-    seeds: int = 10
+    seeds: int = setting(10, "evaluation", of_preset=False)
     """Networks to train, all at once, each with its own initial weights and order of graphs. They are spread over the
     largest number of devices that divides theirs; where that is half of all or less, several devices share the batches
     of each."""
-    seed: int = 0
+    seed: int = setting(0, "training", of_preset=False)
     """The first of the seeds."""
-    validation: bool = False
+    validation: bool = setting(False, "evaluation")
     """Evaluate on the validation split, to choose settings, in place of the test subsets."""
-    best: bool = False
-    """Evaluate the weights of the checkpoint that did best on the validation split (mean over seeds), in place of the
-    last ones. All checkpoints are of the last stage's network."""
-    leave_one_out_auc: bool = False
+    best: bool = setting(False, "evaluation")
+    """Evaluate for each seed the weights of the checkpoint that did best on the validation split, in place of the last
+    ones. All checkpoints are of the last stage's network."""
+    leave_one_out_auc: bool = setting(False, "evaluation", of_preset=False)
     """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
 
-    attention: Attention = "weak"
+    attention: Attention = setting("weak", "training")
     """none: global pooling, or DiffPool with --clusters. truth: the target itself, an upper bound. weak: supervised by
     a twin's leave-one-out."""
-    pooling: Literal["threshold", "topk"] = "threshold"
+    pooling: Literal["threshold", "topk"] = setting("threshold", "training")
     """Which nodes a pooling keeps: those with attention above --threshold, or a share --ratio of them."""
-    threshold: float = 0.05
+    threshold: float = setting(0.05, "training")
     """Attention at or under which a node is dropped."""
-    ratio: float = 1.0
+    ratio: float = setting(1.0, "training")
     """Share of a graph's nodes that top-k pooling keeps."""
-    clusters: int | None = None
+    clusters: int | None = setting(None, "training")
     """Clusters that DiffPool makes of a graph's nodes, where --attention is none; no DiffPool where None."""
-    pool_before: tuple[int, ...] = (1,)
+    pool_before: tuple[int, ...] = setting((1,), "training")
     """Convolutions, counted from 0, that have a pooling before them."""
-    scorer: Literal["linear", "mlp", "network"] = "linear"
+    scorer: Literal["linear", "mlp", "network"] = setting("linear", "training")
     """What computes attention: a projection, an MLP or a graph network."""
-    scorer_hidden: int = 32
+    scorer_hidden: int = setting(32, "training")
     """Hidden units of an MLP that computes attention, or filters of a graph network that does."""
-    scorer_layers: int = 3
+    scorer_layers: int = setting(3, "training")
     """Convolutions of a graph network that computes attention."""
-    reads: Literal["current", "previous"] = "previous"
+    reads: Literal["current", "previous"] = setting("previous", "training")
     """Attention is computed from the features being pooled, or from those that entered the convolution before."""
-    init: Literal["normal", "uniform", "default"] = "normal"
+    init: Literal["normal", "uniform", "default"] = setting("normal", "training")
     """Distribution of attention's initial weights."""
-    init_scale: float = 1.0
+    init_scale: float = setting(1.0, "training")
     """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
-    best_of: int = 1
+    best_of: int = setting(1, "training")
     """Initial attentions of each network: all of them train for a tenth of the epochs, and training begins with the one
     whose training loss is least then. Unsupervised attention needs it most."""
-    attention_weight: float = 100.0
+    attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
-    least_label: float = 0.0
+    least_label: float = setting(0.0, "training")
     """Leave-one-out labels under this count as 0, where --attention is weak; a graph's others then sum to 1 again."""
 
-    filters: tuple[int, ...] = (64, 64)
+    filters: tuple[int, ...] = setting((64, 64), "training")
     """Output features of each convolution."""
-    order: int = 2
+    order: int = setting(2, "training")
     """Chebyshev terms of a convolution (K); 1 is a GCN or GIN."""
-    aggregation: Aggregation = "mean"
+    aggregation: Aggregation = setting("mean", "training")
     """How a convolution aggregates neighbours."""
-    hidden: int | None = None
+    hidden: int | None = setting(None, "training")
     """Hidden units of each convolution's MLP; a linear map where None."""
-    readout: Readout = "sum"
+    readout: Readout = setting("sum", "training")
     """How a graph's features are computed from those of its nodes."""
-    dropout: float = 0.0
+    dropout: float = setting(0.0, "training")
     """Rate of dropout before the output map."""
-    compact: bool = False
+    compact: bool = setting(False, "nothing")
     """After a pooling, compute the rows of kept nodes alone: the same result, quicker where convolutions are wide. A
     device's seeds train one after another then, in place of all at once."""
 
-    epochs: int = 300
+    epochs: int = setting(300, "training")
     """Epochs to train."""
-    decay: tuple[int, ...] = (280,)
+    decay: tuple[int, ...] = setting((280,), "training")
     """Epochs at whose start the learning rate is divided by 10."""
-    twin_epochs: int = 100
+    twin_epochs: int = setting(100, "training")
     """Epochs to train the twin without attention, where --attention is weak."""
-    twin_decay: tuple[int, ...] = (90,)
+    twin_decay: tuple[int, ...] = setting((90,), "training")
     """Epochs at whose start the twin's learning rate is divided by 10."""
-    learning_rate: float = 1e-3
+    learning_rate: float = setting(1e-3, "training")
     """Adam's learning rate."""
-    weight_decay: float = 1e-4
+    weight_decay: float = setting(1e-4, "training")
     """L2 decay of all weights."""
-    batch_size: int = 32
+    batch_size: int = setting(32, "training")
     """Graphs a training step."""
-    precision: Precision = "highest"
+    precision: Precision = setting("highest", "training")
     """How convolutions compute in training: in float32 (highest), with quicker products on GPUs and TPUs (default), or
     in bfloat16. Weights, attention and losses are float32 always, and so are leave-one-out and tests."""
 

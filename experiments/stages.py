@@ -3,15 +3,14 @@
 Every stage goes on from where an interrupted run had come to.
 """
 
-import hashlib
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
@@ -20,20 +19,34 @@ from experiments.progress import Progress, count_graphs
 from experiments.settings import Settings
 from experiments.termination import Terminated, can_wait
 from experiments.watching import EventFile, resources
-from jattn.checkpoints import Checkpoints
+from jattn.checkpoints import Best, Checkpoints
 from jattn.evaluation import present, spread
-from jattn.files import read_arrays, write_arrays
+from jattn.files import expect_format, read_arrays, write_arrays
+from jattn.identity import differences, fingerprint, training_identity
 from jattn.left_out import leave_one_out_seeds
 from jattn.losses import Task
 from jattn.metrics import accuracy, attention_auc
 from jattn.model import Network
-from jattn.parallel import any_process, fetch, is_first, parts_of, share
+from jattn.parallel import any_process, fail_together, fetch, is_first, parts_of, share
 from jattn.runs import Run, RunError, read_lines
 from jattn.seeds import Epoch, predict_seeds, prepare_seeds
 from jattn.training import Params, Predictions, State, TrainConfig
 
 AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
 AUC_NODES = 10_000_000  # nodes that these look at, in all; 3 seconds
+LABELS_FORMAT = 1
+
+
+class Start(NamedTuple):
+    """Initial weights other than a seed's own.
+
+    Attributes:
+      change: gives a state before training those weights.
+      described: where they come from, in words, numbers and digests.
+    """
+
+    change: Callable[[State], State]
+    described: Mapping[str, Any]
 
 
 class Stages:
@@ -44,6 +57,8 @@ class Stages:
       graphs: what they train on.
       task: what they predict.
       seconds: how long each stage took.
+      chosen: what a study chose, as a word; where it chooses something else later, stages that follow from that have
+        checkpoints of their own.
     """
 
     def __init__(
@@ -75,7 +90,8 @@ class Stages:
         self.run, self.settings, self.graphs, self.task = run, settings, graphs, task
         self.seeds, self.members = seeds, members
         self.seconds: dict[str, float] = {}
-        self._data = digest(graphs)
+        self.chosen = ""
+        self._digest = fingerprint(graphs)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
@@ -92,7 +108,7 @@ class Stages:
         epochs: int,
         attention: Float[np.ndarray, "seeds nodes"] | None = None,
         validation: GraphsTuple | None = None,
-        start_from: Callable[[State], State] | None = None,
+        start: Start | None = None,
     ) -> Params:
         """The weights of all networks after training.
 
@@ -102,22 +118,23 @@ class Stages:
           config: how to train it.
           epochs: how many.
           attention: its target, where it is not that of the graphs.
-          validation: where the weights are to be those of the checkpoint that does best on some graphs: those graphs.
-          start_from: changes the state before the first epoch, where initial weights are to be others.
+          validation: where the weights of each network are to be those of its checkpoint that does best on some graphs:
+            those graphs.
+          start: initial weights, where they are to be others.
         """
         batch_size, began = self.settings.batch_size, time.perf_counter()
         training = prepare_seeds(network, config, self.graphs, self.seeds, epochs, batch_size, attention, self.members)
-        what: tuple[Any, ...] = repr((network, config, epochs, batch_size, self.seeds)), attention, self.members
-        if start_from is not None:
-            training = training._replace(state=start_from(training.state))
-            what = *what, fetch(training.state.params)
-        of = digest((self._data, *what))
+        if start is not None:
+            training = training._replace(state=start.change(training.state))
+        of = self._identity(network, config, epochs, attention, start)
         events = self.run.folder / "tensorboard"
-        with Checkpoints(self._checkpoints(stage), of) as checkpoints, can_wait() as asked:
-            saved = checkpoints.last(training.state)
-            if saved.epoch < epochs:  # or else there may be lines of later stages
-                self.run.lines.cut(stage, saved.epoch)
-            state, began = saved.state, began - saved.seconds  # as if all that was saved had just been trained
+        with can_wait() as asked, Checkpoints(self._checkpoints(stage), of) as checkpoints:
+            saved = checkpoints.last(training.state, None if validation is None else Best.none(training.state.params))
+            with fail_together():
+                if saved.epoch < epochs:  # or else there may be lines of later stages
+                    self.run.lines.cut(stage, saved.epoch)
+            state, best = saved.state, saved.best
+            began -= saved.seconds  # as if all that was saved had just been trained
             with (
                 Progress(stage, epochs, saved.epoch, self.settings.quiet) as progress,
                 EventFile(events / stage if self.settings.tensorboard else None, saved.epoch) as event_file,
@@ -131,35 +148,62 @@ class Stages:
                     before = seconds
                     ends = any_process(asked())
                     due = epoch.number % self.settings.checkpoint_every == 0 or epoch.number == epochs
-                    if due and validation is not None:  # others can't be the best: it would matter when a run was cut
-                        line["validation_accuracy"] = self._validate(network, state.params, validation)
-                    self.run.lines.write(line)
-                    event_file.write(line)
-                    progress.show(line)
+                    if due and validation is not None and best is not None:  # others can't be: a cut would matter
+                        params = fetch(state.params)
+                        line["validation_accuracy"] = self._validate(network, params, validation)
+                        best = best.or_better(epoch.number, params, line["validation_accuracy"]["values"])
+                    with fail_together():
+                        self.run.lines.write(line)
+                        event_file.write(line)
+                        progress.show(line)
                     if due or ends:
-                        score = line["validation_accuracy"]["mean"] if due and validation is not None else None
-                        checkpoints.save(epoch.number, state, seconds, score)
+                        checkpoints.save(epoch.number, state, seconds, best)
                     if ends:
                         break
             self.seconds[stage] = time.perf_counter() - began
             ended = any_process(asked())
-            if validation is not None and not ended:
-                state = checkpoints.best(state).state
         if ended:  # as another process was asked to
             raise Terminated
-        return fetch(state.params)
+        return fetch(state.params) if best is None else best.params
 
     def last_loss(self, stage: str) -> Float[np.ndarray, " seeds"]:
         """The loss of every network in the last epoch of a stage."""
-        lines = read_lines(self.run.folder / "metrics.jsonl") if is_first() else []
-        values = [line["loss"]["values"] for line in lines if line["stage"] == stage]
-        if is_first() and not values:
-            where = f"{self.run.folder / 'metrics.jsonl'}: the lines of {stage} are gone"
-            raise RunError(f"{where}; remove {self._checkpoints(stage)}, and the same command trains that stage again")
-        return share(np.array(values[-1] if values else [0.0] * len(self.seeds), np.float32))  # null becomes NaN
+        values = [[0.0] * len(self.seeds)]
+        with fail_together():
+            if is_first():
+                lines = read_lines(self.run.folder / "metrics.jsonl")
+                values = [line["loss"]["values"] for line in lines if line["stage"] == stage]
+                if not values:
+                    where = f"{self.run.folder / 'metrics.jsonl'}: the lines of {stage} are gone"
+                    remedy = f"remove {self._checkpoints(stage)}, and the same command trains that stage again"
+                    raise RunError(f"{where}; {remedy}")
+        return share(np.array(values[-1], np.float32))  # null becomes NaN
+
+    def _identity(
+        self,
+        network: Network,
+        config: TrainConfig,
+        epochs: int,
+        attention: Float[np.ndarray, "seeds nodes"] | None,
+        start: Start | None,
+    ) -> dict[str, Any]:
+        """That of the weights that `train` gives; its arguments."""
+        return training_identity(
+            network,
+            config,
+            epochs=epochs,
+            batch_size=self.settings.batch_size,
+            seeds=self.seeds,
+            start={} if start is None else start.described,
+            data=self._digests(attention=attention, members=self.members),
+        )
 
     def _checkpoints(self, stage: str) -> Path:
-        return self.run.folder / "checkpoints" / stage.replace(" ", "-")
+        return self.run.folder / "checkpoints" / "-".join(filter(None, [stage.replace(" ", "-"), self.chosen]))
+
+    def _digests(self, **others: Any) -> dict[str, str]:
+        """Digests of the graphs and of what else something depends on, by name."""
+        return {"graphs": self._digest} | {name: fingerprint(of) for name, of in others.items() if of is not None}
 
     def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
         """What an epoch's predictions say."""
@@ -200,31 +244,42 @@ class Stages:
     def labels(
         self, stage: str, file: Path, twin: Network, params: Params, least: float = 0.0
     ) -> Float[np.ndarray, "seeds nodes"]:
-        """The twin's leave-one-out labels: the file's, if they are of the same weights and graphs, or else new ones.
+        """The twin's leave-one-out labels: the file's, where there is one, or else new ones.
 
         Those under `least` are 0. The others need not be normalised again, as the loss does that.
+
+        Raises:
+          RunError: the file's are of other weights or graphs, or of another format.
         """
-        start, of = time.perf_counter(), np.frombuffer(bytes.fromhex(digest((self._data, params))), np.uint8)
-        before: dict[str, np.ndarray] = {}
-        if is_first() and file.exists():
-            with suppress(ValueError, OSError, EOFError, BadZipFile):  # of a damaged file, which is made anew
-                before = read_arrays(file)
-        if any_process("of" in before and np.array_equal(before["of"], of)):
-            nothing = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32)
-            target, seconds = share((before.get("target", nothing), before.get("seconds", np.float32(0))))
+        start, of = time.perf_counter(), training_identity(twin, data=self._digests(weights=params))
+        before = None
+        with fail_together():
+            if is_first():
+                before = self._read_labels(file, of)
+        if any_process(before is not None):
+            nothing = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32), np.float32(0)
+            target, seconds = share(before or nothing)
         else:
             with count_graphs(stage, len(self.graphs.n_node), self.settings.quiet) as done:
                 target = np.asarray(leave_one_out_seeds(twin, params, self.graphs, self.task, done).target)
             seconds = np.float32(time.perf_counter() - start)
-            if is_first():
-                write_arrays(file, {"of": of, "target": target, "seconds": seconds})
+            with fail_together():
+                if is_first():
+                    described = {"format": LABELS_FORMAT, "of": json.dumps(of)}
+                    write_arrays(file, {**described, "target": target, "seconds": seconds})
         self.seconds[stage] = float(seconds)
         return np.where(target < least, 0, target)
 
-
-def digest(tree: Any) -> str:
-    """A hash of arrays and strings, and of how they are nested."""
-    key = hashlib.sha256(str(jax.tree.structure(tree)).encode())
-    for leaf in jax.tree.leaves(tree):
-        key.update(leaf.encode() if isinstance(leaf, str) else np.ascontiguousarray(leaf).data)
-    return key.hexdigest()
+    def _read_labels(self, file: Path, of: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The labels in a file and the seconds that they took; None where there are none, or they are damaged."""
+        try:
+            found = read_arrays(file)
+        except (ValueError, OSError, EOFError, BadZipFile):  # which are made anew
+            return None
+        remedy, number = "remove it, and the same command makes it again", found.get("format")
+        expect_format(file, None if number is None else int(number), LABELS_FORMAT, remedy, RunError)
+        changed = differences(json.loads(str(found["of"])), of)
+        if changed:
+            why = f"{file} has labels of another twin or other graphs; {remedy}"
+            raise RunError("\n  ".join([why, *map(str, changed)]))
+        return found["target"], found["seconds"]

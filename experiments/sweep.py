@@ -19,14 +19,13 @@ values it makes the sweep larger. See docs/clusters.md.
 """
 
 import csv
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from filelock import FileLock, Timeout
@@ -34,12 +33,13 @@ from filelock import FileLock, Timeout
 from experiments.folders import run_folder
 from experiments.running import fail
 from experiments.sweeps.attempts import state
-from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, definition, differences, jobs_of, read_grid
+from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
 from experiments.sweeps.pool import Pool, shares
 from experiments.sweeps.slurm import Slurm, submit
 from experiments.sweeps.summary import read_rows, table, write_summary
 from jattn.files import write_json
 from jattn.options import expect_at_least
+from jattn.runs import RunError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         sweep = tyro.cli(Sweep, args=arguments[:end], prog="python -m experiments.sweep", description=__doc__)
         grid = _kept_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
-    except ValueError as error:
+    except (ValueError, RunError) as error:
         fail(str(error))
     jobs = jobs_of(grid)
     try:
@@ -128,6 +128,8 @@ def main(arguments: Sequence[str]) -> None:
             show(jobs, sweep.out)
         else:
             run(sweep, grid, jobs)
+    except RunError as error:
+        fail(str(error))
     except OSError as error:
         fail(f"{error}; the same command goes on with the sweep")
 
@@ -136,7 +138,7 @@ def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
     """Runs or submits those jobs of a sweep that are not finished; exits with status 1 where some fail."""
     out = sweep.out
     with _held(out):
-        _keep(definition(grid, jobs), out / "sweep.json")
+        _keep(grid, jobs, out / "sweep.json")
         states = {job.name: state(out / job.name) for job in jobs}
         todo = {job.name: command(job, out) for job in jobs if states[job.name] in ("waiting", "failed")}
         if not sweep.quiet and len(todo) < len(jobs):
@@ -192,26 +194,26 @@ def _held(out: Path) -> Iterator[None]:
         fail(f"{out}: another process runs this sweep; --summary shows how far it is")
 
 
-def _keep(now: Mapping[str, Any], file: Path) -> None:
+def _keep(grid: Grid, jobs: Sequence[Job], file: Path) -> None:
     """Writes a sweep's definition. Exits with a message where another is there of which it is not a larger one."""
     if file.exists():
         try:
-            changes = differences(json.loads(file.read_text("utf-8")), now)
-        except (ValueError, LookupError, TypeError) as error:
+            found = changes(read_definition(file), grid, jobs)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             fail(f"{file}: not a sweep's definition ({error}); choose another folder")
-        if changes:
-            fail("\n  ".join([f"{file.parent} holds another sweep; choose another folder", *changes]))
+        if found:
+            fail("\n  ".join([f"{file.parent} holds another sweep; choose another folder", *found]))
     elif (file.parent / "config.json").exists():
         fail(f"{file.parent} holds a run; choose another folder")
-    write_json(file, now)
+    write_json(file, definition(grid, jobs))
 
 
 def _kept_grid(out: Path) -> Grid:
     try:
-        return read_grid(json.loads((out / "sweep.json").read_text("utf-8")))
+        return read_grid(read_definition(out / "sweep.json"))
     except OSError as error:
         fail(f"{out}: holds no sweep ({error.strerror})")
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         fail(f"{out / 'sweep.json'}: not a sweep's definition ({error})")
 
 

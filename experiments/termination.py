@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from experiments.running import fail
+from jattn.parallel import ProcessError
 from jattn.runs import RunError
 
 
@@ -48,7 +49,7 @@ def ends_plainly() -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         raise SystemExit(128 + signal.SIGINT) from None
-    except RunError as error:
+    except (RunError, ProcessError) as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")

@@ -31,7 +31,7 @@ from experiments.protocol import Data, draw_examples
 from experiments.tuning import Tunable, choose
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, setting
 from jattn.training import Predictions
 
 DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most nodes
@@ -41,33 +41,33 @@ DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most no
 class Tu(Tunable):
     """A data set of the TU collection, with the settings of all experiments and its own."""
 
-    data_dir: Path | None = None
+    data_dir: Path | None = setting(None, "location")
     """Folder that has the data set, zipped or not; it is downloaded where not given."""
-    seeds: int = 10
+    seeds: int = setting(10, "evaluation", of_preset=False)
     """Networks to train for each draw of training graphs, each with its own initial weights and order of graphs; all
     train at once. They are spread over the largest number of devices that divides theirs; where that is half of all or
     less, several devices share the batches of each."""
-    attention: Literal["none", "unsupervised", "weak"] = "weak"
+    attention: Literal["none", "unsupervised", "weak"] = setting("weak", "training")
     """none: global pooling. weak: supervised by a twin's leave-one-out."""
-    init: Literal["normal", "uniform", "default"] = "default"
+    init: Literal["normal", "uniform", "default"] = setting("default", "training")
     """Distribution of attention's initial weights; default: uniform, within 1 / sqrt(inputs)."""
     # There is no true attention and no validation split here; --tune chooses settings by cross-validation.
-    validation: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
-    best: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
-    leave_one_out_auc: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = False
+    validation: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
+    best: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
+    leave_one_out_auc: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
 
-    dataset: str = "PROTEINS"
+    dataset: str = setting("PROTEINS", "data")
     """A name in the TU collection, or the path of a zip or folder in its format. PROTEINS, COLLAB, DD-200 and DD-300
     (D&D with training graphs of up to 200 or 300 nodes; DD is the latter) have the paper's settings."""
-    largest: int | None = None
+    largest: int | None = setting(None, "data")
     """Most nodes of a graph to train on; with None the median of all graphs."""
-    train_graphs: int = 500
+    train_graphs: int = setting(500, "data")
     """Most graphs to train on; they are drawn from those that are small enough, and all others are tested."""
-    attributes: bool = False
+    attributes: bool = setting(False, "data")
     """Use node attributes beside node labels or degrees, each standardised over all nodes."""
-    data_seeds: int = 1
+    data_seeds: int = setting(1, "data", of_preset=False)
     """Draws of training graphs; there are --seeds networks for each. Scores are over all of them."""
-    data_seed: int = 0
+    data_seed: int = setting(0, "data", of_preset=False)
     """Seed of the first draw; further draws have those that follow."""
 
     def __post_init__(self) -> None:

@@ -4,61 +4,58 @@ A trial trains a network a fold, all in one program, and is worth the mean less 
 on the graphs left out. The study is kept in the run's folder, or in a database that several machines share.
 """
 
-import hashlib
-import json
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
 from experiments.drawing import try_to_draw
-from experiments.running import MAY_DIFFER, fail
+from experiments.running import fail
 from experiments.settings import Settings
 from experiments.stages import Stages
 from experiments.tabulating import write_csv
 from jattn import figures
 from jattn.datasets import fold_ids
 from jattn.evaluation import spread
-from jattn.files import plain
+from jattn.files import expect_format
 from jattn.graphs import select
+from jattn.identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
 from jattn.losses import Task
 from jattn.metrics import accuracy
-from jattn.options import expect_at_least, expect_seeds
+from jattn.options import expect_at_least, expect_seeds, setting
+from jattn.runs import RunError
 from jattn.seeds import predict_seeds, train_seeds
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
     from optuna import Study, Trial
     from optuna.storages import RDBStorage
 
-OF_STUDY = ("folds", "tune_seeds", "tune_init", "storage")  # settings of a study alone
-# What may differ between runs that share a study: where things are, how long it goes on, and what comes after it.
-NOT_OF_STUDY = (*MAY_DIFFER, "dataset", "data_dir", "seeds", "tune", "storage")
+STUDY_FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Tunable(Settings):
     """Settings of experiments whose attention can be tuned."""
 
-    tune: int = 0
+    tune: int = setting(0, "training", may_grow=True)
     """Trials of a study that chooses --threshold (or --ratio), --attention-weight and --scorer (linear or mlp) by
     cross-validation on the training graphs, before training on all of them and testing once. The same command again
     goes on with a study that was stopped; with a larger number here it makes it longer."""
-    folds: int = 5
+    folds: int = setting(5, "training")
     """Folds of the study's cross-validation."""
-    tune_seeds: int = 1
+    tune_seeds: int = setting(1, "training")
     """Networks that the study trains for each fold."""
-    tune_init: bool = False
+    tune_init: bool = setting(False, "training")
     """Let the study also choose --init and --init-scale."""
-    storage: str | None = None
+    storage: str | None = setting(None, "nothing")
     """Database of the study, such as postgresql://USER@HOST/NAME or sqlite:////shared/study.db: machines that run the
     same command with it share the study. A file in the run's folder where not given."""
 
@@ -77,10 +74,10 @@ class Tunable(Settings):
                 "storage: leave the password out, since the run's folder keeps the address; databases' drivers read it "
                 "from a file or the environment, such as ~/.pgpass or PGPASSWORD"
             )
-        of_study = {field.name: field.default for field in fields(Tunable) if field.name in OF_STUDY}
-        for name, default in of_study.items():
-            if not self.tune and getattr(self, name) != default:
-                raise ValueError(f"{name}: there is no study without --tune")
+        others = {of.name for of in fields(Settings)}
+        for of in fields(Tunable):
+            if not self.tune and of.name not in others and getattr(self, of.name) != of.default:
+                raise ValueError(f"{of.name}: there is no study without --tune")
 
 
 class Folds(NamedTuple):
@@ -136,26 +133,53 @@ def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, 
     best = study.best_trial
     print(f"tuning: chose {_said(best.params)}", file=sys.stderr)
     accuracies = spread(best.user_attrs["accuracies"])
-    tuned = {"settings": best.params, "score": best.value, "accuracy": accuracies, "trials": len(rows)}
+    tuned = {"settings": best.params, "score": best.value, "accuracy": accuracies}
+    tuned |= {"trial": best.number, "trials": len(rows)}
     return replace(settings, **best.params), {"tuned": tuned}
 
 
 def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
-    """Starts a study or goes on with it: the one of the name that follows from the settings and graphs."""
+    """Starts a study or goes on with it: the one of the same identity, by which it is named.
+
+    Raises:
+      RunError: what is there is of other settings or data, or of another format.
+    """
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
-    same = {name: value for name, value in plain(settings).items() if name not in NOT_OF_STUDY}
-    key = hashlib.sha256(json.dumps(same, sort_keys=True).encode())
-    for array in jax.tree.leaves(graphs):
-        key.update(np.ascontiguousarray(array).data)
+    from experiments.sampler import ByTrial
+
+    kept = {name: of for name, of in settings_of(settings, ["training"]).items() if name not in growing(settings)}
+    data = {"graphs": fingerprint(graphs)}
+    name = f"jattn-{key_of(kept, type(settings), data)}"
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    file, name = folder / "study.db", f"jattn-{key.hexdigest()[:16]}"
+    address: str | Path = settings.storage or folder / "study.db"
     try:
-        storage = _database(settings.storage, file)
-        return optuna.create_study(storage=storage, study_name=name, load_if_exists=True, direction="maximize")
+        storage = _database(settings.storage, folder / "study.db")
+        names = optuna.get_all_study_names(storage)
+        # Others' studies may be in a database that is shared; the run's own file has the run's own alone.
+        found = name if settings.storage or name in names or not names else names[0]
+        study = optuna.create_study(
+            storage=storage, study_name=found, sampler=ByTrial(), load_if_exists=True, direction="maximize"
+        )
+        if "identity" not in study.user_attrs and not study.get_trials(deepcopy=False):
+            study.set_user_attr("identity", {"format": STUDY_FORMAT, "settings": kept, "data": data})
+        _expect_same(study, settings, data, address)
     except (SQLAlchemyError, ImportError) as error:
-        fail(f"storage: {settings.storage or file} can't be used: {str(error).splitlines()[0]}")
+        fail(f"storage: {address} can't be used: {str(error).splitlines()[0]}")
+    return study
+
+
+def _expect_same(study: "Study", settings: Tunable, data: Mapping[str, str], address: str | Path) -> None:
+    """Raises a `RunError` where a study is of other settings or data."""
+    there, remedy = study.user_attrs.get("identity", {}), "choose another folder or storage"
+    expect_format(address, there.get("format"), STUDY_FORMAT, remedy, RunError)
+    changed = [
+        of for of in settings_differences(there["settings"], settings, ["training"]) if of.name not in growing(settings)
+    ]
+    changed += differences({"data": there["data"]}, {"data": data})
+    if changed:
+        raise RunError("\n  ".join([f"{address} has a study of other settings or data; {remedy}", *map(str, changed)]))
 
 
 def _database(address: str | None, file: Path) -> "RDBStorage":
@@ -214,11 +238,9 @@ def cross_validate(settings: Settings, folds: Folds, task: Task, outputs: int) -
 
 def _try_one(study: "Study", settings: Tunable, folds: Folds, task: Task, outputs: int) -> int:
     """Runs one trial and gives its number; one that is interrupted counts as failed."""
-    from optuna.samplers import TPESampler
     from optuna.trial import TrialState
 
     start, trial = time.perf_counter(), study.ask()
-    study.sampler = TPESampler(seed=trial.number)  # or else all machines, and each new start, would begin alike
     try:
         accuracies = cross_validate(replace(settings, **_proposed(trial, settings)), folds, task, outputs)
     except BaseException:

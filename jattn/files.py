@@ -74,13 +74,35 @@ def _umask() -> int:
     return mask
 
 
+class FormatError(ValueError):
+    """A file is of a format that this version does not know."""
+
+
+def expect_format(file: str | Path, found: Any, known: int, remedy: str, error: type[Exception] = FormatError) -> None:
+    """Raises an error that names the file and the remedy, unless its format is the one that this version knows.
+
+    Args:
+      file: whose format it is.
+      found: the number in the file; None where it has none.
+      known: the number that this version writes.
+      remedy: what to do about a file of another format.
+      error: what to raise.
+    """
+    if found == known:
+        return
+    if found is None:
+        raise error(f"{file}: it has no format number, as if an older version of jattn wrote it; {remedy}")
+    age = "a newer" if isinstance(found, int) and found > known else "another"
+    raise error(f"{file}: its format is {found}, of {age} version of jattn; this one knows {known}; {remedy}")
+
+
 def plain(value: Any) -> Any:
     """Dataclasses, paths, numpy values and NaN as what JSON knows."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())

@@ -14,7 +14,7 @@ from jattn.chebyshev import Aggregation
 from jattn.compaction import Layout, compact, first_that_fits, layouts, put_back, take
 from jattn.diffpool import ClusterPool, DiffPool
 from jattn.layers import ChebyGINConv, Linear
-from jattn.options import expect_at_least, expect_one_of
+from jattn.options import expect_at_least, expect_one_of, setting
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.products import LARGEST
 from jattn.topology import HIGHEST, Blocks, Topology, edges
@@ -76,7 +76,7 @@ class Network(nn.Module):
     outputs: int = 1
     poolings: tuple[AttentionPooling | DiffPool | None, ...] = ()
     dropout: float = 0.0
-    compact: bool = False
+    compact: bool = setting(False, "nothing")
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = HIGHEST

@@ -1,7 +1,30 @@
-"""Checking that settings have values that are allowed."""
+"""Settings: what each of them affects, and that it has a value that is allowed."""
 
 import math
-from typing import Any, get_args
+from dataclasses import field
+from typing import Any, Literal, TypeVar, cast, get_args
+
+# What another value of a setting makes other: "nothing", only how and where a run runs; "location", only where data are
+# read from; "data", what is trained and tested on; "training", the networks; "evaluation", what is measured of them.
+Affects = Literal["nothing", "location", "data", "training", "evaluation"]
+Value = TypeVar("Value")
+
+
+def setting(
+    default: Value, affects: Affects, *, of_preset: bool = True, may_grow: bool = False, unless: str = ""
+) -> Value:
+    """A dataclass's field that says what it affects; `jattn.identity` goes by that.
+
+    Args:
+      default: its default. A setting that is new has one that leaves everything as it was without it.
+      affects: what another value makes other.
+      of_preset: False where a preset with another value is still that preset, as with seeds.
+      may_grow: whether a run may be gone on with to a larger value.
+      unless: a setting with which, where it is on, this one affects the evaluation.
+    """
+    declared = {"affects": affects, "of_preset": of_preset, "may_grow": may_grow, "unless": unless}
+    return cast(Value, field(default=default, metadata=declared))
+
 
 SEEDS = 1 << 32
 

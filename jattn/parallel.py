@@ -3,7 +3,8 @@
 Several processes run the same program on the same host-side data, each with devices of its own, as one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import jax
@@ -14,6 +15,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jattn.cost_model import CostModel, cost_model, use_cost_model
 
 SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
+ALL_KNOW = "The other processes were told, and end too."
+TOLD = 2048  # bytes of an error's message that other processes are told
 Tree = TypeVar("Tree")
 
 
@@ -125,6 +128,35 @@ def share(tree: Tree) -> Tree:
 def any_process(flag: bool) -> bool:
     """Whether a flag is set in any of the processes, which all have to call this."""
     return flag if jax.process_count() == 1 else bool(_of_each_device(np.array(flag)).any())
+
+
+class ProcessError(RuntimeError):
+    """Another of several processes that run as one failed; the message says which and why."""
+
+
+@contextmanager
+def fail_together() -> Iterator[None]:
+    """Within, an error in one process is raised in all of them, which all have to come here.
+
+    There it keeps its kind and gets a note; in others it is a `ProcessError` with its message. What runs within must
+    not itself wait for other processes.
+    """
+    error: Exception | None = None
+    try:
+        yield
+    except Exception as raised:
+        error = raised
+    if jax.process_count() > 1:
+        text = b"" if error is None else (str(error) or type(error).__name__).encode()[:TOLD]
+        told = _of_each_device(np.frombuffer(text.ljust(TOLD, b"\0"), np.uint8))
+        for device, of_device in zip(jax.devices(), told, strict=True):
+            said = of_device.tobytes().rstrip(b"\0").decode(errors="replace")
+            if said and error is None:
+                error = ProcessError(f"process {device.process_index}: {said}")
+        if error is not None:
+            error.add_note(ALL_KNOW)
+    if error is not None:
+        raise error
 
 
 def _of_each_device(tree: Tree) -> Tree:

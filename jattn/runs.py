@@ -1,26 +1,34 @@
 """A run's folder: configuration, metric lines, results and weights, none of them ever half-written.
 
-config.json     the configuration
+config.json     what it is a run of: experiment, preset, all settings, its data's digests, versions of libraries
 metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, ...
 checkpoints/    of each stage of training, by epoch
-labels.npz      leave-one-out labels of the training graphs, and a hash of the twin and the graphs that they are of
+labels.npz      leave-one-out labels of the training graphs, and the identity of the twin and graphs that they are of
 weights.npz     the network and the trained weights of all seeds
 results.json    scores of the finished run
 study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its trials, and the folds' labels
+
+Each of these files but lines and tables has a format number; one of another format is refused.
 """
 
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from jattn.files import plain, write_atomically, write_json
+from jattn._version import __version__
+from jattn.files import expect_format, plain, write_atomically, write_json
+from jattn.identity import DATA, Difference, growing, settings_differences
+from jattn.identity import RESULTS as OF_RESULTS
 
-RESULTS = "results.json"  # the last file: a run that has it is finished
+CONFIG, RESULTS = "config.json", "results.json"  # the last file: a run that has it is finished
+CONFIG_FORMAT, RESULTS_FORMAT = 1, 1
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions a run notes
 
 
 class RunError(Exception):
@@ -74,28 +82,44 @@ class Run(NamedTuple):
     finished: bool
 
 
+class About(NamedTuple):
+    """What a run is of.
+
+    Attributes:
+      experiment: its name.
+      preset: the preset that its settings started from.
+      settings: a dataclass whose fields say what they affect; as JSON has them where this was read.
+      data: digests of its data, by name; None where they were not read yet.
+    """
+
+    experiment: str
+    preset: str
+    settings: Any
+    data: Mapping[str, str] | None = None
+
+
 @contextmanager
-def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> Iterator[Run]:
+def open_run(folder: Path, about: About) -> Iterator[Run]:
     """Starts a run in a folder, or goes on with the one that is there, and holds the folder meanwhile.
 
     Args:
       folder: made where it does not exist.
-      config: a dataclass of plain values and paths.
-      may_differ: fields of it in which the command that goes on may differ from the one that started.
+      about: what is to be run. The data are those of the run that is there if their digests are, wherever they lie.
 
     Raises:
-      RunError: the folder holds a run of another configuration, another process runs in it, or it can't be written.
+      RunError: the folder holds another run, another process runs in it, or it can't be written. What it holds stays.
     """
-    settings, config_file, results = plain(config), folder / "config.json", folder / RESULTS
+    config_file, results = folder / CONFIG, folder / RESULTS
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             held.enter_context(FileLock(folder / ".lock", timeout=0))
             for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
                 left.unlink()
-            if _expect_same(folder, config, may_differ) or not config_file.exists():
+            if _expect_same(folder, about):
                 results.unlink(missing_ok=True)
-            write_json(config_file, settings)
+            if not results.exists():
+                write_json(config_file, {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()})
             lines = held.enter_context(closing(Lines(folder / "metrics.jsonl")))
         except Timeout:
             raise RunError(f"{folder}: another process runs there; wait for it, or choose another folder") from None
@@ -104,41 +128,69 @@ def open_run(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) 
         yield Run(folder, lines, results.exists())
 
 
-def is_finished(folder: Path, config: Any, may_differ: Collection[str] = ("out",)) -> bool:
-    """Whether `open_run` would find all of a run there; False too where it would refuse the folder."""
-    if not (folder / "config.json").exists() or not (folder / RESULTS).exists():
-        return False
+def is_finished(folder: Path, about: About) -> bool:
+    """Whether `open_run` would find all of a run there; False too where it would refuse the folder, or depends on data.
+
+    Args:
+      folder: the run's.
+      about: what is to be run; data that were not read yet are taken to be the same if what says which they are is.
+    """
     try:
-        return not _expect_same(folder, config, may_differ)
+        return (folder / CONFIG).exists() and (folder / RESULTS).exists() and not _expect_same(folder, about)
     except RunError:
         return False
 
 
-def _expect_same(folder: Path, config: Any, may_differ: Collection[str]) -> bool:
-    """Raises a `RunError` where a folder holds a run of another configuration; arguments as in `open_run`.
+def versions() -> dict[str, str]:
+    """The versions of jattn and of the libraries that a run's numbers come from."""
+    return {"jattn": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def differences(there: About, now: About) -> list[Difference]:
+    """What keeps two runs from being the same one, where `there` was read from a folder; without that if they are.
+
+    Data are compared by their digests. Where those of one run are not known, settings say whether they are the same.
+    """
+    found = [Difference("experiment", there.experiment, now.experiment)] if there.experiment != now.experiment else []
+    found += settings_differences(there.settings, now.settings, OF_RESULTS)
+    asked = settings_differences(there.settings, now.settings, DATA)
+    if there.data is None or now.data is None:
+        return found + [of for of in asked if of not in found]
+    digests = [
+        Difference(f"data.{name}", there.data.get(name), now.data.get(name))
+        for name in sorted(there.data.keys() | now.data.keys())
+        if there.data.get(name) != now.data.get(name)
+    ]
+    return found + ([of for of in asked if of not in found] + digests if digests else [])
+
+
+def _expect_same(folder: Path, about: About) -> bool:
+    """Raises a `RunError` where a folder holds another run, or results of which nothing says what they are.
 
     Returns:
-      Whether it holds a run whose study had another length.
+      Whether it holds a run that is to be made longer.
     """
-    before, settings = read_config(folder), plain(config)
-    if before is None:
+    there = read_config(folder)
+    if there is None:
+        if (folder / RESULTS).exists():
+            raise RunError(f"{folder} holds {RESULTS} without {CONFIG}, so of a run not known; choose another folder")
         return False
-    names = sorted(name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name))
-    longer = ["tune"] if before.get("tune") and settings.get("tune") else []  # a study may be made longer
-    changed = [name for name in names if name not in (*may_differ, *longer)]
+    found = differences(there, about)
+    longer = [of for of in found if of.name in growing(about.settings) and of.there and of.now]
+    changed = [of for of in found if of not in longer]
     if changed:
-        changes = "\n".join(f"  {name}: {before.get(name)!r} there, {settings.get(name)!r} now" for name in changed)
-        raise RunError(f"{folder} holds a run of another configuration; choose another folder\n{changes}")
-    return "tune" in names
+        lines = "\n".join(f"  {of}" for of in changed)
+        raise RunError(f"{folder} holds a run of another configuration; choose another folder\n{lines}")
+    return bool(longer)
 
 
-def read_config(folder: Path) -> dict[str, Any] | None:
-    """The configuration of the run in a folder, as JSON has it; None where there is none.
+def read_config(folder: Path) -> About | None:
+    """What the run in a folder is of, its settings as JSON has them; None where there is no run.
 
     Raises:
-      RunError: it is damaged.
+      RunError: what is there is damaged, or of another format.
     """
-    file = folder / "config.json"
+    file = folder / CONFIG
     try:
         found = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
@@ -147,7 +199,12 @@ def read_config(folder: Path) -> dict[str, Any] | None:
         raise RunError(f"{file}: not JSON ({error}); remove it or choose another folder") from error
     if not isinstance(found, dict):
         raise RunError(f"{file}: not a run's configuration; remove it or choose another folder")
-    return found
+    remedy = "go on with that version, or choose another folder"
+    expect_format(file, found.get("format"), CONFIG_FORMAT, remedy, RunError)
+    if not isinstance(found.get("settings"), dict):
+        raise RunError(f"{file}: it has no settings; choose another folder")
+    known: dict[str, Any] = {name: found.get(name) for name in About._fields}
+    return About(**known)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -166,16 +223,22 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
-    """The JSON object that `write_json` wrote; null becomes NaN.
+def write_results(folder: Path, results: Mapping[str, Any]) -> None:
+    """Writes a run's results, by which it is finished."""
+    write_json(folder / RESULTS, {"format": RESULTS_FORMAT, **results})
+
+
+def read_results(folder: Path, needed: Collection[str] = ()) -> dict[str, Any]:
+    """The results that `write_results` wrote; null becomes NaN.
 
     Args:
-      path: the file.
-      needed: names of objects or lists that it has to have.
+      folder: the run's.
+      needed: names of objects or lists that they have to have.
 
     Raises:
-      RunError: the file holds something else.
+      RunError: the file holds something else, or is of another format.
     """
+    path, remedy = folder / RESULTS, "remove it, and the same command makes it again"
 
     def numbers(value: Any) -> Any:
         if isinstance(value, dict):
@@ -187,10 +250,11 @@ def read_json(path: Path, needed: Collection[str] = ()) -> dict[str, Any]:
     try:
         found = numbers(json.loads(path.read_text("utf-8")))
     except ValueError as error:
-        raise RunError(f"{path}: not JSON ({error}); remove it, and the same command makes it again") from error
+        raise RunError(f"{path}: not JSON ({error}); {remedy}") from error
     if not isinstance(found, dict) or not found:
-        raise RunError(f"{path}: no JSON object; remove it, and the same command makes it again")
+        raise RunError(f"{path}: no JSON object; {remedy}")
+    expect_format(path, found.pop("format", None), RESULTS_FORMAT, remedy, RunError)
     for name in needed:
         if not isinstance(found.get(name), dict | list):
-            raise RunError(f"{path}: it has no {name!r}; remove it, and the same command makes it again")
+            raise RunError(f"{path}: it has no {name!r}; {remedy}")
     return found

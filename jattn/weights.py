@@ -15,12 +15,13 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jattn.attention import Scorer
 from jattn.diffpool import DiffPool
-from jattn.files import read_arrays, write_arrays
+from jattn.files import FormatError, expect_format, read_arrays, write_arrays
 from jattn.model import Network
 from jattn.pooling import RULES, AttentionPooling
 from jattn.training import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
+FORMAT, KNOWN = "format", 1
 OTHERS = ("parent", "name", "dtype", "param_dtype", "precision")  # fields of a network that are not its architecture
 
 
@@ -37,22 +38,25 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
       ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`.
     """
     arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
-    write_arrays(Path(path), {NETWORK: json.dumps(describe(network)), **arrays})
+    write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: json.dumps(describe(network)), **arrays})
 
 
 def load_network(path: str | Path) -> tuple[Network, Params]:
     """The network and the parameters that `save_network` wrote, as numpy arrays.
 
     Raises:
-      ValueError: the file is not one of those.
+      ValueError: the file is not one of those, or of another format.
       FileNotFoundError: there is none.
     """
     if Path(path).exists() and not is_zipfile(path):
         raise ValueError(f"{path}: not a network that save_network wrote (no npz file)")
     try:
         arrays = read_arrays(Path(path))
-        network = network_from(json.loads(str(arrays.pop(NETWORK))))
-    except FileNotFoundError:
+        described, number = str(arrays.pop(NETWORK)), arrays.pop(FORMAT, None)
+        remedy = "train it again, or load it with that version"
+        expect_format(Path(path), None if number is None else int(number), KNOWN, remedy)
+        network = network_from(json.loads(described))
+    except (FileNotFoundError, FormatError):
         raise
     except Exception as error:  # numpy, zipfile and json each have their own for a file that is not theirs
         raise ValueError(f"{path}: not a network that save_network wrote ({type(error).__name__}: {error})") from error

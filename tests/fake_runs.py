@@ -1,12 +1,15 @@
 """Runs that a sweep starts in tests: they take no time, unless they are asked to, and save as true ones do."""
 
 import csv
+import json
 import sys
 
 import pytest
 
 from experiments import sweep
 from experiments.sweeps import pool
+from jattn.files import plain
+from jattn.runs import About
 
 # Stands in for a run. Its scores follow from its seeds, so that it can be told which ones were pooled; variables say
 # which jobs fail or take their time. As a run, it saves and ends when it gets a SIGTERM.
@@ -35,7 +38,9 @@ values = [float(i) for i in range(seed, seed + seeds)]
 accuracy, auc = ({"mean": 0.0, "std": 0.0, "values": [value / k for value in values]} for k in (1, 2))
 subset = {"accuracy": accuracy, "attention_auc": [auc]}
 subsets = {name: subset for name in ("orig", "large", "all")}
-(out / "results.json").write_text(json.dumps({"subsets": subsets, "seconds": {"attention": 2, "test": 1}}))
+results = {"format": 1, "subsets": subsets, "seconds": {"attention": 2, "test": 1}}
+(out / "config.json").write_text(options["--config"])
+(out / "results.json").write_text(json.dumps(results))
 """
 
 
@@ -44,11 +49,13 @@ def fake(tmp_path, monkeypatch):
     """Puts the fake in the place of runs; the sweep's folder."""
     program = tmp_path / "fake.py"
     program.write_text(FAKE)
-    monkeypatch.setattr(
-        sweep,
-        "command",
-        lambda job, out: [sys.executable, "-IS", str(program), *job.arguments, "--out", str(out / job.name)],
-    )
+
+    def command(job, out):
+        config = json.dumps(plain({"format": 1, **About("colors", job.preset, job.settings)._asdict()}))
+        end = ["--out", str(out / job.name), "--config", config]
+        return [sys.executable, "-IS", str(program), job.preset, *job.arguments[-4:], *end]
+
+    monkeypatch.setattr(sweep, "command", command)
     monkeypatch.setattr(pool, "POLL", 0.01)
     for name in ("SLOW", "FAILS"):
         monkeypatch.setenv(name, "none of them")

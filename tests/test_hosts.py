@@ -4,18 +4,24 @@ import signal
 import socket
 import time
 
+import pytest
 from test_resume import assert_same_run, epochs_done, start
 
 ONE_SEED = ["--seeds", "1"]  # so that the processes share every batch
 
 
-def start_two(out):
-    """Starts a run as two processes of one device each."""
+def start_two(out, *arguments, first=()):
+    """Starts a run as two processes of one device each; `first` are lines that the first of them runs before."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     return [
-        start(out, *ONE_SEED, "--coordinator", address, "--processes", "2", "--process", str(i), devices=1)
+        start(
+            out,
+            *(*ONE_SEED, *arguments, "--coordinator", address, "--processes", "2", "--process", str(i)),
+            devices=1,
+            before=() if i else first,
+        )
         for i in range(2)
     ]
 
@@ -62,3 +68,45 @@ def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     said = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [143, 143], said
     assert f"stopped; with --out {out} the same command goes on" in said[0][1]
+
+
+FULL = 'raise OSError(28, "No space left on device")'
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (
+            f"from jattn import checkpoints\ndef full(*_, **__): {FULL}\ncheckpoints.ocp.CheckpointManager.save = full",
+            "checkpoints can't be written (No space left on device); those before are kept",
+        ),
+        (
+            f"from experiments import stages\ndef full(*_): {FULL}\nstages.Progress.show = full",
+            "No space left on device",
+        ),
+        (f"from experiments import protocol\ndef full(*_): {FULL}\nprotocol.write_results = full", "No space left on"),
+        (f"from experiments import colors\ndef full(*_): {FULL}\ncolors.generate_colors = full", "No space left on"),
+    ],
+)
+def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_its_message(first, message, tmp_path):
+    processes = start_two(tmp_path / "run", "--epochs", "2", "--twin-epochs", "1", first=first)
+    said = processes[0].communicate(timeout=120)[1]
+    failed = time.monotonic()
+    other = processes[1].communicate(timeout=60)[1]
+    assert time.monotonic() - failed < 15
+    assert [process.returncode for process in processes] == [2, 2], (said, other)
+    assert message in said
+    assert "error: process 0: " in other and message in other
+    assert "another process was lost" not in other
+
+
+def test_an_unexpected_error_in_one_of_two_processes_ends_both_within_seconds(tmp_path):
+    broken = "from experiments import stages\ndef broken(*_): return 1 / 0\nstages.spread = broken"
+    processes = start_two(tmp_path / "run", "--epochs", "2", "--twin-epochs", "1", first=broken)
+    said = processes[0].communicate(timeout=120)[1]
+    failed = time.monotonic()
+    other = processes[1].communicate(timeout=60)[1]
+    assert time.monotonic() - failed < 15
+    assert processes[0].returncode == 1
+    assert "ZeroDivisionError" in said
+    assert processes[1].returncode == 75, other

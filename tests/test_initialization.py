@@ -147,6 +147,20 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
     with pytest.raises(SystemExit):
         initialization.main([*arguments, str(stopped), "--epochs", "3"])
     assert "another configuration" in capsys.readouterr().err
+    file = stopped / "parts" / "n3-gcn-weak-normal.csv"
+    line, rest = file.read_text().split("\n", 1)
+    (stopped / "results.json").unlink()
+    for changed, what in (
+        (line.replace('"epochs": 2', '"epochs": 3'), "epochs: 3 there, 2 now"),
+        (line.replace('"of": "', '"of": "0'), "data.of: the digest differs"),
+        (line.replace('"format": 1', '"format": 2'), "its format is 2, of a newer version"),
+        ("# 0a1b", "it has no format number"),
+    ):
+        file.write_text(f"{changed}\n{rest}")
+        with pytest.raises(SystemExit):
+            initialization.main([*arguments, str(stopped)])
+        assert what in capsys.readouterr().err
+        assert file.read_text() == f"{changed}\n{rest}"
 
 
 def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):

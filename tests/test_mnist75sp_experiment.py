@@ -10,8 +10,9 @@ from digits import expect, write_strokes
 from experiments import stages
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from jattn.diffpool import DiffPool
-from jattn.files import read_arrays
-from jattn.runs import Lines, Run, read_lines
+from jattn.files import read_arrays, write_arrays
+from jattn.graphs import select
+from jattn.runs import Lines, Run, RunError, read_lines
 from jattn.weights import load_network
 
 TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--twin-epochs", "1", "--seeds", "2"]
@@ -43,7 +44,9 @@ def test_the_default_is_supervised(data_dir, tmp_path, capsys):
     assert weights["output"]["kernel"].shape == (2, 8, 10)
 
 
-def test_labels_of_the_same_twin_are_not_computed_again(data_dir, tmp_path, monkeypatch, capsys):
+def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are_refused(
+    data_dir, tmp_path, monkeypatch, capsys
+):
     first = run(["weak"], data_dir, tmp_path / "run")
     assert "labels: 12 of 12 graphs" in capsys.readouterr().err
     labels = read_arrays(tmp_path / "run/labels.npz")["target"]
@@ -59,16 +62,29 @@ def test_labels_of_the_same_twin_are_not_computed_again(data_dir, tmp_path, monk
         again = run(["weak"], data_dir, tmp_path / "run")
     assert again["subsets"] == first["subsets"]
 
-    # another twin, or the same for other graphs, has labels of its own
+    # another twin, or the same for other graphs, needs labels of its own
     settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
     graphs = replace(settings, data_dir=data_dir).data().splits["train"]
     twin, params = settings.twin(10), load_network(tmp_path / "run/weights.npz")[1]
     params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
     run_there = Run(tmp_path, Lines(None), finished=False)
     of_graphs = stages.Stages(run_there, settings, graphs, "classification", [0, 1])
-    fresh = of_graphs.labels("labels", tmp_path / "run/labels.npz", twin, params)
+    file = tmp_path / "run/labels.npz"
+    before = file.read_bytes()
+    with pytest.raises(
+        RunError, match=r"has labels of another twin or other graphs; remove it.*\n  data\.weights: the d"
+    ):
+        of_graphs.labels("labels", file, twin, params)
+    write_arrays(file, {**read_arrays(file), "format": 2})
+    with pytest.raises(RunError, match=r"labels\.npz: its format is 2, of a newer version .*; remove it, and the same"):
+        of_graphs.labels("labels", file, twin, params)
+    file.write_bytes(before)
+    fresh = of_graphs.labels("labels", tmp_path / "labels.npz", twin, params)
     assert not np.array_equal(fresh, labels)
-    np.testing.assert_array_equal(read_arrays(tmp_path / "run/labels.npz")["target"], fresh)
+    fewer = stages.Stages(run_there, settings, select(graphs, np.arange(11)), "classification", [0, 1])
+    with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
+        fewer.labels("labels", tmp_path / "labels.npz", twin, params)
+    assert file.read_bytes() == before
 
 
 def test_fewer_images_and_a_validation_split(data_dir, tmp_path):

@@ -1,6 +1,5 @@
 """Networks of the paper's runs: their rows, and the picture of accuracy against attention AUC."""
 
-import json
 import math
 
 import pytest
@@ -8,6 +7,8 @@ import pytest
 from experiments.networks import networks_figure, read_networks
 from experiments.sweeps.grid import Grid, jobs_of
 from jattn.evaluation import spread
+from jattn.files import write_json
+from jattn.runs import About, write_results
 
 
 @pytest.fixture
@@ -19,10 +20,10 @@ def jobs():
 def finish(job, out, accuracy, auc=()):
     subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else []}
     subset |= dict.fromkeys(job.experiment.details, spread(accuracy))
-    (out / job.name).mkdir()
-    (out / job.name / "results.json").write_text(
-        json.dumps({"seconds": {"test": 1}, "subsets": {"orig": subset, "all": subset}})
-    )
+    folder, about = out / job.name, About(job.experiment.name, job.preset, job.settings)
+    folder.mkdir()
+    write_json(folder / "config.json", {"format": 1, **about._asdict()})
+    write_results(folder, {"seconds": {"test": 1}, "subsets": {"orig": subset, "all": subset}})
 
 
 def test_every_network_of_finished_jobs_has_a_row(jobs, tmp_path):

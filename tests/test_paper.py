@@ -13,11 +13,16 @@ from experiments.sweeps.pool import Pool
 from experiments.sweeps.summary import Score, standard_error
 from jattn.evaluation import spread
 from jattn.files import write_json
+from jattn.runs import About, write_results
 
 
 def results(accuracy, auc=(), seconds=30.0, subsets=("orig", "large", "largec", "all")):
     subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else [], "graphs": 5}
     return {"subsets": dict.fromkeys(subsets, subset), "seconds": {"train": seconds}}
+
+
+def configure(folder, settings, data=None):
+    write_json(folder / "config.json", {"format": 1, **About("colors", "weak", settings, data)._asdict()})
 
 
 def finish(folder, accuracy, auc=(), seconds=30.0):
@@ -26,8 +31,8 @@ def finish(folder, accuracy, auc=(), seconds=30.0):
     preset, _, seeds = folder.name.partition("_seeds=")
     first, last = map(int, seeds.split("-"))
     _, settings = colors.EXPERIMENT.parse([preset, "--seed", str(first), "--seeds", str(last - first + 1)])
-    write_json(folder / "results.json", results(accuracy, auc, seconds))
-    write_json(folder / "config.json", settings)
+    write_results(folder, results(accuracy, auc, seconds))
+    configure(folder, settings)
     Image.new("RGB", (8, 8), "green").save(folder / "accuracy.png")
 
 
@@ -91,7 +96,7 @@ def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_pat
         ('{"subsets": [], "seconds": {}}', "not all scores are there"),
         (json.dumps(results([100.0] * 10, [99.0] * 9)), "not all scores are there"),
     ):
-        file.write_text(damaged)
+        file.write_text(damaged.replace("{", '{"format": 1, ', 1))
         (two_of_three / "report.html").unlink(missing_ok=True)
         with pytest.raises(SystemExit) as stop:
             paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
@@ -103,20 +108,20 @@ def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_pat
 
 
 def test_results_of_another_kind_are_not_part_of_a_row(two_of_three, capsys):
-    file = two_of_three / "colors/weak_seeds=10-19/results.json"
+    folder = two_of_three / "colors/weak_seeds=10-19"
     for of in (
         results([100.0] * 10),
         results([100.0] * 10, [99.8] * 10, subsets=("orig", "all")),
         results([100.0] * 9, [99.8] * 9),
     ):
-        write_json(file, of)
+        write_results(folder, of)
         with pytest.raises(SystemExit) as stop:
             paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
         assert stop.value.code == 1
         said = capsys.readouterr()
         line = next(line for line in said.out.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
         assert "90.0 ± 0.0" in line and line.split()[-4:-1] == ["10", "of", "20"]
-        assert f"{file.parent}: its results are" in said.err
+        assert f"{folder}: its results are" in said.err
 
 
 def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_three, capsys):
@@ -133,20 +138,30 @@ def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_thr
 
 def test_finished_runs_of_other_settings_are_no_part_of_a_row(two_of_three, capsys):
     folder = two_of_three / "colors/weak_seeds=10-19"
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text())["settings"]
     for changes, what in (
         ({"threshold": 0.1}, "its threshold is 0.1, not 0.05; remove it, and the command makes it again"),
         ({"data_dir": "published"}, "its results are of other data, subsets or layers than those of weak_seeds=0-9"),
         ({"epochs": 3}, "its epochs is 3, not 300"),
     ):
-        write_json(folder / "config.json", config | changes)
+        configure(folder, config | changes)
         with pytest.raises(SystemExit):
             paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
         assert f"{folder}: {what}" in capsys.readouterr().err
     del config["threshold"]  # as an older version wrote it, which had no such setting
-    write_json(folder / "config.json", config | {"quiet": True, "out": "elsewhere"})
+    configure(folder, config | {"quiet": True, "out": "elsewhere"})
     paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
     assert " 95.0 ± 5.0 (100) *" in capsys.readouterr().out
+
+
+def test_runs_whose_data_have_other_digests_are_no_part_of_a_row(two_of_three, capsys):
+    digests = {"weak_seeds=0-9": "1f", "weak_seeds=10-19": "2e"}
+    for name, digest in digests.items():
+        folder = two_of_three / "colors" / name
+        configure(folder, json.loads((folder / "config.json").read_text())["settings"], {"train": digest})
+    with pytest.raises(SystemExit):
+        paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
+    assert f"{folder}: its data are not those of weak_seeds=0-9, since digests differ" in capsys.readouterr().err
 
 
 def test_runs_that_were_not_asked_for_are_no_reason_to_fail(two_of_three, capsys):

@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import colors
+from experiments import colors, stages
+from jattn import Network, load_network
+from jattn.checkpoints import Checkpoints
+from jattn.evaluation import spread
 from jattn.runs import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,9 +22,11 @@ TINY = ["--seeds", "2", "--epochs", "12", "--twin-epochs", "8", "--train-graphs"
 TIMES = ("seconds", "graphs_per_second", "compile_seconds", "host_memory_mib")  # what may differ
 
 
-def start(out, *arguments, devices=2):
-    """Starts a weakly supervised run that saves after every epoch, as a process of its own."""
-    command = [sys.executable, "-m", "experiments.colors", *TINY, "--checkpoint-every", "1", "--out", str(out)]
+def start(out, *arguments, devices=2, before=()):
+    """Starts a weakly supervised run that saves after every epoch, as a process of its own; first it runs some code."""
+    main = "import sys; from experiments import colors; colors.EXPERIMENT.main(sys.argv[1:])"
+    program = ["-c", f"{before}\n{main}"] if before else ["-m", "experiments.colors"]
+    command = [sys.executable, *program, *TINY, "--checkpoint-every", "1", "--out", str(out)]
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices)}
     return subprocess.Popen(
         [*command, *arguments], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -110,17 +115,72 @@ def test_a_finished_run_shows_its_table_again(undisturbed):
     assert (out / "results.json").stat().st_mtime_ns == before
 
 
-def test_the_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path):
-    few = ["--seeds", "2", "--epochs", "6", "--train-graphs", "40", "--test-graphs", "12", "--learning-rate", "0.1"]
-    out = tmp_path / "run"
-    command = ["supervised", *few, "--checkpoint-every", "2", "--best", "--out", str(out)]
-    colors.EXPERIMENT.main(command)
-    lines = read_lines(out / "metrics.jsonl")
-    validated = {line["epoch"]: line["validation_accuracy"]["mean"] for line in lines if "validation_accuracy" in line}
-    assert validated.keys() == {2, 4, 6}
-    best = max(validated, key=lambda epoch: (validated[epoch], epoch))
-    other = tmp_path / "other"  # trained for as long as that
-    few[3] = str(best)
-    colors.EXPERIMENT.main(["supervised", *few, "--out", str(other)])
-    with np.load(out / "weights.npz") as a, np.load(other / "weights.npz") as b:
-        np.testing.assert_allclose(a["conv_0/linear/kernel"], b["conv_0/linear/kernel"], atol=1e-6)
+FEW = ["--seeds", "3", "--train-graphs", "40", "--test-graphs", "12", "--learning-rate", "0.1", "--quiet"]
+
+
+def kernels(folder):
+    return load_network(folder / "weights.npz")[1]["conv_0"]["linear"]["kernel"]
+
+
+def test_each_seeds_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path, monkeypatch):
+    scores = {2: [1.0, 3.0, 0.0], 4: [2.0, 1.0, 0.0], 6: [1.0, 2.0, 0.0]}  # of each seed
+    best = [4, 2, 6]
+    asked = iter([*scores.values(), scores[2], KeyboardInterrupt(), scores[4], scores[6]])
+
+    def validate(*arguments):
+        given = next(asked)
+        if isinstance(given, BaseException):
+            raise given
+        return spread(given)
+
+    monkeypatch.setattr(stages.Stages, "_validate", validate)
+    command = ["supervised", *FEW, "--epochs", "6", "--checkpoint-every", "2", "--best", "--out"]
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    colors.EXPERIMENT.main([*command, str(whole)])
+    lines = read_lines(whole / "metrics.jsonl")
+    validated = {line["epoch"]: line["validation_accuracy"] for line in lines if "validation_accuracy" in line}
+    assert {epoch: of["values"] for epoch, of in validated.items()} == scores
+    for seed, epoch in enumerate(best):  # trained for as long as that
+        other = tmp_path / f"{epoch}"
+        colors.EXPERIMENT.main(["supervised", *FEW, "--epochs", str(epoch), "--out", str(other)])
+        np.testing.assert_allclose(kernels(whole)[seed], kernels(other)[seed], atol=1e-6)
+
+    with pytest.raises(SystemExit):
+        colors.EXPERIMENT.main([*command, str(stopped)])
+    assert not (stopped / "results.json").exists()
+    colors.EXPERIMENT.main([*command, str(stopped)])
+    np.testing.assert_array_equal(kernels(stopped), kernels(whole))
+
+
+def test_data_are_the_same_wherever_they_lie_and_others_are_not_in_the_same_place(tmp_path, monkeypatch, capsys):
+    """And another version of flax that prints networks another way changes nothing."""
+
+    def read(folder):
+        return colors.generate_colors(3, 30, 6, 6, seed=int((folder / "seed").read_text()))
+
+    def copy(name, seed):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "seed").write_text(str(seed))
+        return str(tmp_path / name)
+
+    monkeypatch.setattr(colors, "published_colors", read)
+    out, short = tmp_path / "run", ["weak", "--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--quiet"]
+    command = [*short, "--checkpoint-every", "1", "--out", str(out), "--data-dir"]
+    colors.EXPERIMENT.main([*command, copy("a", 0)])
+    (out / "results.json").unlink()  # as if it had been stopped
+    first, kept = kernels(out), {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    copy("a", 1)
+    with pytest.raises(SystemExit) as stop:
+        colors.EXPERIMENT.main([*command, str(tmp_path / "a")])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "another configuration" in said
+    assert "data.train: the digest differs" in said
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == kept
+    with monkeypatch.context() as patched:
+        patched.setattr(Network, "__repr__", lambda network: "another way to print it")
+        patched.setattr(stages, "leave_one_out_seeds", lambda *arguments: pytest.fail("labels were there"))
+        patched.setattr(Checkpoints, "save", lambda *arguments: pytest.fail("all was trained"))
+        colors.EXPERIMENT.main([*command, copy("b", 0)])
+    np.testing.assert_array_equal(kernels(out), first)
+    colors.EXPERIMENT.main([*command, copy("c", 0)])  # it is finished, and still the same data

@@ -151,6 +151,40 @@ def test_a_sweep_can_be_made_larger_and_not_otherwise_changed(fake, capsys):
     assert sum(attempts(fake).values()) == 2 * 3 * 2
 
 
+def test_a_sweep_goes_on_with_published_data_that_lie_elsewhere_but_not_with_drawn_ones(fake, capsys):
+    run(fake, "weak", "--", "--data-dir", "here")
+    run(fake, "weak", "--", "--data-dir", "there")
+    with pytest.raises(SystemExit):
+        run(fake, "weak")
+    assert "weak: data_dir: 'there' there, None now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (2, "its format is 2, of a newer")])
+def test_a_sweep_of_another_format_is_refused_and_stays(number, why, fake, capsys):
+    run(fake, "weak")
+    file = fake / "sweep.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": number}))
+    before = file.read_bytes()
+    for command in (lambda: run(fake, "weak"), lambda: sweep.main(["--summary", "--out", str(fake)])):
+        with pytest.raises(SystemExit) as stop:
+            command()
+        assert stop.value.code == 2
+        assert f"{file}: {why}" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
+def test_a_setting_that_an_older_version_did_not_have_has_its_default(fake, capsys):
+    run(fake, "weak")
+    file = fake / "sweep.json"
+    kept = json.loads(file.read_text())
+    del kept["settings"]["weak"]["threshold"]
+    file.write_text(json.dumps(kept))
+    with pytest.raises(SystemExit):
+        run(fake, "weak", "--", "--threshold", "0.1")
+    assert "weak: threshold: 0.05 there, 0.1 now" in capsys.readouterr().err
+    run(fake, "weak")
+
+
 def test_a_sweep_does_not_go_into_the_folder_of_a_run(tmp_path, capsys):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(SystemExit):

@@ -14,7 +14,7 @@ from experiments.stages import Stages
 from jattn.datasets import fold_ids
 from jattn.graphs import select
 from jattn.metrics import accuracy
-from jattn.runs import Lines, Run
+from jattn.runs import Lines, Run, RunError
 from jattn.seeds import predict_seeds, train_seeds
 from jattn.weights import load_network
 
@@ -131,6 +131,50 @@ def test_folders_share_a_study_in_a_storage(choose, tmp_path):
     assert chosen.seeds == then[0].seeds
     *_, other = choose([(50.0, 60.0)], tmp_path / "c", tune=1, seed=3, **shared)
     assert len(other) == 1  # other settings have a study of their own
+
+
+def test_a_study_of_other_settings_or_data_is_refused_and_stays(choose, settings, tmp_path):
+    out = tmp_path / "run"
+    choose([(50.0, 60.0)], out, tune=1)
+    with pytest.raises(
+        RunError, match=r"study\.db has a study of other settings.*choose another folder.*\n  epochs: 3 t"
+    ):
+        choose([], out, tune=1, epochs=4)
+    fewer = select(settings.data().splits["train"], np.arange(16))
+    with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
+        tuning.choose(settings, stages_of(out, settings, fewer), 2)
+    *_, again = choose([], out, tune=1, seeds=7, storage=None, quiet=True)  # which change no study
+    assert again == []
+
+
+def test_a_study_of_another_format_is_refused(choose, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "STUDY_FORMAT", 2)
+    choose([(50.0, 60.0)], tmp_path / "run", tune=1)
+    monkeypatch.undo()
+    with pytest.raises(RunError, match=r"study\.db: its format is 2, of a newer version"):
+        choose([], tmp_path / "run", tune=1)
+
+
+def test_machines_that_share_a_study_and_new_starts_propose_nothing_twice(choose, tmp_path):
+    """The same numbers as one machine that is not stopped."""
+    *_, whole = choose([(50.0, 60.0)] * 6, tmp_path / "whole", tune=6)
+    shared = {"storage": f"sqlite:///{tmp_path / 'shared.db'}"}
+    drawn = []
+    for i in range(1, 7):
+        *_, tried = choose([(50.0, 60.0)], tmp_path / f"{i % 2}", tune=i, **shared)
+        drawn += [(of.threshold, of.scorer) for of in tried]
+    assert drawn == [(of.threshold, of.scorer) for of in whole]
+    assert len({threshold for threshold, _ in drawn}) == 6
+
+
+def test_a_longer_study_that_chooses_something_else_trains_that_beside_the_first(toy, tmp_path, monkeypatch):
+    out, worth = tmp_path / "run", iter([50.0, 60.0])
+    monkeypatch.setattr(tuning, "cross_validate", lambda *arguments: [next(worth)] * 2)
+    first = run(["unsupervised", "--tune", "1"], toy, out)["tuned"]
+    second = run(["unsupervised", "--tune", "2"], toy, out)["tuned"]
+    assert (first["trial"], second["trial"]) == (0, 1)
+    assert {path.name for path in (out / "checkpoints").iterdir()} == {"attention-trial-0", "attention-trial-1"}
+    assert json.loads((out / "config.json").read_text())["settings"]["tune"] == 2
 
 
 def test_a_storage_that_cannot_be_used_is_named(toy, tmp_path, capsys):

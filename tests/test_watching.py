@@ -69,7 +69,7 @@ def test_a_quiet_run_prints_its_table_alone(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.err == ""
     assert shown.out.startswith("%")
-    assert json.loads((tmp_path / "run/config.json").read_text())["quiet"]
+    assert json.loads((tmp_path / "run/config.json").read_text())["settings"]["quiet"]
 
 
 def test_lines_are_shown_where_there_is_no_terminal(capsys):

@@ -7,6 +7,7 @@ import pytest
 from programs import NETWORKS, USUAL, pad, params_of
 
 from jattn import AttentionPooling, Network, Threshold
+from jattn.files import read_arrays, write_arrays
 from jattn.weights import describe, load_network, network_from, save_network
 
 
@@ -51,6 +52,17 @@ def test_a_file_that_holds_no_network_is_named(content, tmp_path):
     else:
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"other\.npz: not a network that save_network wrote"):
+        load_network(path)
+
+
+@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (2, "its format is 2, of a newer")])
+def test_a_file_of_another_format_is_refused_with_what_to_do(number, why, tmp_path):
+    path = tmp_path / "weights.npz"
+    save_network(path, Network(), {})
+    arrays = read_arrays(path)
+    del arrays["format"]
+    write_arrays(path, arrays if number is None else {**arrays, "format": number})
+    with pytest.raises(ValueError, match=rf"weights\.npz: {why}.*; train it again, or load it with that version"):
         load_network(path)
 
 

@@ -2,22 +2,26 @@
 
 import hashlib
 import itertools
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import tu
-from experiments.command import Experiment
-from experiments.running import MAY_DIFFER, fail
-from jattn.files import plain
+from experiments.command import Experiment, GeneratedSettings
+from experiments.running import fail
+from jattn.files import expect_format, plain
+from jattn.identity import DATA, RESULTS, settings_differences, settings_of
 from jattn.options import expect_at_least, expect_seeds
+from jattn.runs import RunError
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
-OF_JOB = ("seed", "seeds", "data_seed")  # settings in which jobs of one row differ
+FORMAT = 1  # of a sweep's definition
 MOST_BYTES = 160  # of the varied values in the name of a folder; disks take 255 for all of it
 UNFIT = re.compile(r"[^\w.+-]+")  # for the name of a folder
 
@@ -54,9 +58,8 @@ class Grid:
             twice = [value for value, count in Counter(values).items() if count > 1]
             if twice:
                 raise ValueError(f"{name}: {twice[0]} is given more than once")
-        own = {"out", *OF_JOB}
         for name in self.vary:
-            if name.replace("-", "_") in own:
+            if name.replace("-", "_") in ("out", "seed", "seeds", "data_seed"):
                 raise ValueError(f"vary: {name} can't be varied; say --seeds, --first-seed or --data-seeds")
         taken = {"out", "seed", "seeds", *self.vary} | ({"data-seed"} if self.data_seeds else set())
         for argument in self.arguments:
@@ -74,6 +77,7 @@ class Job(NamedTuple):
       values: of the settings that the sweep varies.
       arguments: of its command, without --out.
       settings: what these say.
+      of_row: what those say that all jobs of its row have in common, with the default seeds.
       experiment: whose run it is.
     """
 
@@ -82,6 +86,7 @@ class Job(NamedTuple):
     values: Mapping[str, str]
     arguments: Sequence[str]
     settings: Any
+    of_row: Any
     experiment: Experiment
 
     @property
@@ -128,6 +133,7 @@ def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | 
     arguments = [preset, *grid.arguments]
     for name, value in values.items():
         arguments += _option(experiment, preset, name, value)
+    _, of_row = experiment.parse(arguments)
     arguments += [] if data_seed is None else ["--data-seed", str(data_seed)]
     _, settings = experiment.parse(arguments)
     jobs, end = [], grid.first_seed + grid.seeds
@@ -137,7 +143,7 @@ def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | 
         name = "_".join([preset, *_shortened(varied), *data, own])
         said = ["--seed", str(first), "--seeds", str(len(seeds))]
         of_seeds = replace(settings, seed=first, seeds=len(seeds))
-        jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, experiment))
+        jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, of_row, experiment))
     return jobs
 
 
@@ -167,13 +173,31 @@ def find(name: str, arguments: Sequence[str]) -> Experiment:
     return tu.experiment_of(arguments) if name == "tu" else import_module(f"experiments.{name}").EXPERIMENT
 
 
+def is_drawn(job: Job, settings: Mapping[str, Any]) -> bool:
+    """Whether a run of a job is on drawn data rather than published ones, by its settings as JSON has them."""
+    return isinstance(job.settings, GeneratedSettings) and settings.get("data_dir") is None
+
+
 def definition(grid: Grid, jobs: Sequence[Job]) -> dict[str, Any]:
     """What a sweep's folder keeps of it: the grid, and the settings of every row that count for its results."""
-    free = (*MAY_DIFFER, *OF_JOB)
-    settings = {
-        job.row: {name: value for name, value in plain(job.settings).items() if name not in free} for job in jobs
-    }
-    return {"grid": plain(asdict(grid)), "settings": settings}
+    settings = {job.row: settings_of(job.of_row, [*DATA, *RESULTS]) for job in jobs}
+    return {"format": FORMAT, "grid": plain(asdict(grid)), "settings": settings}
+
+
+def read_definition(file: Path) -> dict[str, Any]:
+    """The definition in a file.
+
+    Raises:
+      RunError: the file is not one, or of another format.
+      FileNotFoundError: there is none.
+    """
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        number = found.get("format")
+    except (ValueError, AttributeError) as error:
+        raise RunError(f"{file}: not a sweep's definition ({error}); choose another folder") from error
+    expect_format(file, number, FORMAT, "go on with that version, or choose another folder", RunError)
+    return found
 
 
 def read_grid(kept: Mapping[str, Any]) -> Grid:
@@ -184,9 +208,12 @@ def read_grid(kept: Mapping[str, Any]) -> Grid:
     return Grid(**grid | {"vary": {name: tuple(values) for name, values in grid["vary"].items()}})
 
 
-def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What keeps a definition from being that of the same sweep, perhaps made larger: a line for each difference."""
-    before, after = there["grid"], now["grid"]
+def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[str]:
+    """What keeps a definition from being that of the same sweep, perhaps made larger: a line for each difference.
+
+    Published data may lie elsewhere: each run sees to it that they are the same.
+    """
+    before, after = there["grid"], plain(asdict(grid))
     same = ["experiment", "first_seed", "seeds_a_job"]
     changed = [name for name in same if before[name] != after[name]]
     changed += ["seeds"] * (before["seeds"] > after["seeds"])
@@ -197,11 +224,9 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if varied.keys() != varies.keys() or any(not set(varied[name]) <= set(varies[name]) for name in varied):
         changed.append("vary")
     lines = [f"{name}: {before[name]} there, {after[name]} now" for name in changed]
-    for row in [row for row in there["settings"] if row in now["settings"]]:
-        old, new = there["settings"][row], now["settings"][row]
-        lines += [
-            f"{row}: {name}: {old.get(name)!r} there, {new.get(name)!r} now"
-            for name in sorted(old.keys() | new.keys())
-            if old.get(name) != new.get(name)
-        ]
+    for row, job in {job.row: job for job in jobs}.items():
+        old = there["settings"].get(row)
+        if old is not None:
+            kinds = ["data", *RESULTS] if is_drawn(job, old) == is_drawn(job, plain(job.of_row)) else [*DATA, *RESULTS]
+            lines += [f"{row}: {of}" for of in settings_differences(old, job.of_row, kinds)]
     return lines

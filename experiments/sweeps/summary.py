@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.command import GeneratedSettings
-from experiments.protocol import read_results, title
-from experiments.running import MAY_DIFFER
+from experiments.protocol import read_scores, title
 from experiments.sweeps.attempts import last_status, reason, state
-from experiments.sweeps.grid import Job
+from experiments.sweeps.grid import Job, is_drawn
 from experiments.tabulating import aligned, write_csv
 from jattn.evaluation import spread
-from jattn.files import plain
-from jattn.runs import RunError, read_config
+from jattn.identity import RESULTS, settings_differences, settings_of
+from jattn.runs import About, RunError, read_config
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -69,26 +67,26 @@ class Finished(NamedTuple):
 
     Attributes:
       job: itself.
-      config: its run's configuration; None where that is missing.
+      about: what its run is of.
       results: its run's results.
     """
 
     job: Job
-    config: Mapping[str, Any] | None
+    about: About
     results: Mapping[str, Any]
+
+    @property
+    def draw(self) -> Mapping[str, Any]:
+        """What says which data its networks saw: with the same settings they have to be the same."""
+        return settings_of(self.job.settings, ["data"])
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """What has to be the same where scores stand in one row: drawn data or not, subsets, layers of every figure."""
-        drawn = is_drawn(self.job, self.config or {})
+        drawn = is_drawn(self.job, self.about.settings)
         subsets, details = self.results["subsets"], self.job.experiment.details
         layers = [len(subsets["all"][name]) for name in details if isinstance(subsets["all"][name], list)]
         return drawn, *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
-
-
-def is_drawn(job: Job, config: Mapping[str, Any]) -> bool:
-    """Whether a run of a job is on drawn data rather than published ones, by its configuration."""
-    return isinstance(job.settings, GeneratedSettings) and config.get("data_dir") is None
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
@@ -115,6 +113,9 @@ def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[
             if finished and found.kind != finished[0].kind:
                 first = finished[0].job.name
                 raise RunError(f"its results are of other data, subsets or layers than those of {first}; remove one")
+            same = next((of for of in finished if of.draw == found.draw), found)
+            if found.about.data != same.about.data:
+                raise RunError(f"its data are not those of {same.job.name}, since digests differ; remove one")
             finished.append(found)
         except RunError as error:
             others[job.name] = str(error)
@@ -123,15 +124,15 @@ def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[
 
 def _read(job: Job, folder: Path) -> Finished:
     """Raises `RunError` where the results are damaged, or of other settings than the job's; wherever the data are."""
-    config = read_config(folder)
-    for name, now in plain(job.settings).items():
-        there = (config or {}).get(name, now)  # a setting that an older version did not have has its default
-        if there != now and name not in (*MAY_DIFFER, "data_dir"):
-            raise RunError(f"its {name} is {there!r}, not {now!r}; remove it, and the command makes it again")
-    results = read_results(folder, job.experiment.details)
+    about, remedy = read_config(folder), "remove it, and the command makes it again"
+    if about is None:
+        raise RunError(f"its config.json is missing; {remedy}")
+    for of in settings_differences(about.settings, job.settings, ["data", *RESULTS]):
+        raise RunError(f"its {of.name} is {of.there!r}, not {of.now!r}; {remedy}")
+    results = read_scores(folder, job.experiment.details)
     if len(results["subsets"]["all"]["accuracy"]["values"]) != job.networks:
-        raise RunError(f"its results are not of {job.networks} networks; remove it, and the command makes it again")
-    return Finished(job, config, results)
+        raise RunError(f"its results are not of {job.networks} networks; {remedy}")
+    return Finished(job, about, results)
 
 
 def _row(jobs: Sequence[Job], out: Path) -> Row:
