@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv, Linear, linear_init
-from jattn.options import expect_at_least, expect_one_of
+from jattn.options import expect_at_least, expect_one_of, set_numbers
 from jattn.topology import HIGHEST, SUM_OFFSET, Topology
 
 Kind = Literal["linear", "mlp", "network", "truth"]
@@ -41,6 +41,7 @@ class Scorer:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        set_numbers(self, ints=("hidden", "filters", "layers"), floats=("scale",))
         expect_one_of("kind", self.kind, Kind)
         expect_one_of("init", self.init, Distribution)
         expect_at_least(1, hidden=self.hidden, filters=self.filters, layers=self.layers)

@@ -165,7 +165,7 @@ def whole_graph(
     features = [x]
     for i in range(len(network.filters)):
         features.append(_layer(network, params, i, features[-1], topology))
-    z = getattr(topology, network.readout)(features[-1])
+    z = topology.readout(features[-1], network.readout)  # ReLU has been, and leaves them as they are
     order = jnp.argsort(-features[-1], axis=0) if network.readout == "max" else jnp.zeros((0, 0), int)
     return _outputs(network, params, z), Whole(topology, tuple(features), order)
 
@@ -188,12 +188,12 @@ def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) 
     if network.readout == "max":
         in_ball = jnp.zeros((len(chunk.removed), len(whole.topology.kept)), bool)
         in_ball = in_ball.at[chunk.ball, row].max(inside[:, 0] & (chunk.node >= 0))
-        z = jnp.maximum(topology.max(now), _largest_outside(whole, in_ball))
+        z = jnp.maximum(topology.readout(now, "max"), _largest_outside(whole, in_ball))
     else:
         before = jnp.where(inside & (chunk.node >= 0)[:, None], whole.features[-1][row], 0)
-        z = whole.features[-1].sum(0) + topology.sum(now - before)
+        z = whole.features[-1].sum(0)[None] + topology.sum_rows(now - before)  # the removed node's too
         if network.readout == "mean":
-            z = z / jnp.maximum(whole.topology.kept.sum() - 1, 1)
+            z = z / jnp.maximum(whole.topology.kept.sum() - 1, 1).astype(z.dtype)
     return _outputs(network, params, z)
 
 
@@ -231,7 +231,7 @@ def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
 def _largest_outside(whole: Whole, in_ball: Bool[Array, "balls nodes"]) -> Float[Array, "balls features"]:
     """The maximum of each feature over nodes outside each ball, at least 0: the first of its order that is outside."""
     nodes, features = whole.order.shape
-    of_ball, of_feature = jnp.arange(len(in_ball))[:, None], jnp.arange(features)
+    of_ball, of_feature = jnp.arange(len(in_ball))[:, None], jnp.arange(features)[None]
 
     def node_at(rank: Array) -> Array:
         return whole.order[rank, of_feature]
@@ -240,7 +240,9 @@ def _largest_outside(whole: Whole, in_ball: Bool[Array, "balls nodes"]) -> Float
         return in_ball[of_ball, node_at(rank)] & (rank < nodes - 1)
 
     rank = jnp.zeros((len(in_ball), features), int)
-    rank = jax.lax.while_loop(lambda rank: is_inside(rank).any(), lambda rank: rank + is_inside(rank), rank)
+    rank = jax.lax.while_loop(
+        lambda rank: is_inside(rank).any(), lambda rank: rank + is_inside(rank).astype(rank.dtype), rank
+    )
     return jnp.where(in_ball[of_ball, node_at(rank)], 0, whole.features[-1][node_at(rank), of_feature])
 
 

@@ -15,8 +15,9 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn.graphs import expect_undirected, expect_usable
+from jattn.checks import expect_padded, expect_undirected, expect_usable
 from jattn.one_hot import OneHot
+from jattn.options import expect_mask
 from jattn.products import Sparse
 from jattn.topology import Topology, blocks, edges, over_features
 
@@ -112,12 +113,16 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
     return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
 
 
-def put(graphs: GraphsTuple) -> Split:
+def put(graphs: GraphsTuple, rounded: bool = False) -> Split:
     """Puts a host-side split on the device.
 
+    Args:
+      graphs: the split.
+      rounded: lengths of its arrays become powers of 2, filled up with 0, so that programs serve splits of many sizes.
+
     Raises:
-      ValueError: there are no graphs, a field is missing or has another shape, or an edge leaves its graph or lacks its
-        reverse.
+      ValueError: there are no graphs, a field is missing or has another shape, target attention or a label is no number
+        that it may be, or an edge leaves its graph or lacks its reverse.
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
@@ -131,11 +136,19 @@ def put(graphs: GraphsTuple) -> Split:
             edges=jax.tree.map(lambda x: x[order], graphs.edges),
         )
     received = np.bincount(receivers, minlength=int(np.sum(graphs.n_node)))
-    node_start, edge_start, received_start = (
-        jnp.asarray(np.cumsum(n) - n, jnp.int32) for n in (graphs.n_node, graphs.n_edge, received)
-    )
-    split = jax.tree.map(jnp.asarray, graphs)
-    return Split(split, node_start, edge_start, received_start, jnp.asarray(received, jnp.int32))
+    starts = (np.asarray(np.cumsum(n) - n, np.int32) for n in (graphs.n_node, graphs.n_edge, received))
+    arrays = graphs, *starts, np.asarray(received, np.int32)
+    return Split(*jax.device_put(jax.tree.map(_rounded, arrays) if rounded else arrays))
+
+
+def power_of_2(number: int, least: int = 16) -> int:
+    """The least power of 2 that is less than neither of the two."""
+    return 1 << (max(number, least) - 1).bit_length()
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    x = np.asarray(x)
+    return np.pad(x, [(0, power_of_2(len(x)) - len(x))] + [(0, 0)] * (x.ndim - 1))
 
 
 def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
@@ -144,15 +157,22 @@ def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     Args:
       split: where they come from.
       ids: graphs, in the order wanted. Every -1 ends a block: a padding graph takes the rest of its rows. Behind the
-        last block there may be more of them. At most `bucket.graphs` entries, filled up with -1.
+        last block there may be more of them. At most `bucket.graphs` entries, filled up with -1; where real graphs fill
+        all of them, rows behind the last graph belong to none.
       bucket: has to hold them: its sizes can't be checked here, `jattn.packing.pack` makes one that does.
+
+    Raises:
+      ValueError: there are more ids than graphs in the bucket.
     """
+    if len(ids) > bucket.graphs:
+        raise ValueError(f"ids: {len(ids)} entries, but the bucket has {bucket.graphs} graphs")
     graphs, block = split.graphs, bucket.block or bucket.nodes
     ids = jnp.pad(ids, (0, bucket.graphs - len(ids)), constant_values=-1)
     real = ids >= 0
     id_of = jnp.where(real, ids, 0)
     n_node, n_edge = (jnp.where(real, count[id_of], 0) for count in (graphs.n_node, graphs.n_edge))
-    block_of = jnp.cumsum(~real) - ~real
+    is_end = (~real).astype(jnp.int32)
+    block_of = jnp.cumsum(is_end) - is_end
     used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
     n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
     behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # padding right after the real graphs
@@ -162,8 +182,8 @@ def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     def rows_of(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
         """The graph of each row, how far graphs have moved from their place in the split, and whether a row is real."""
         end = jnp.cumsum(count)
-        graph_of = (jnp.arange(rows)[:, None] >= end).sum(1)
-        return graph_of, end - count - start[id_of], real[graph_of]
+        graph_of = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
+        return graph_of, end - count - start[id_of], real.at[graph_of].get(mode="fill", fill_value=False)
 
     graph_of_node, shift, node_real = rows_of(n_node, split.node_start, bucket.nodes)
     graph_of_edge, edge_shift, edge_real = rows_of(n_edge, split.edge_start, bucket.edges)
@@ -230,7 +250,7 @@ def tabulate(
         present, entry = place < count[row], start[row] + place
         return jnp.where(present, _take(columns, entry) + shift[row], row), jnp.where(present, _take(values, entry), 0)
 
-    table = of(rows[:, None], jnp.arange(width))
+    table = of(rows[:, None], jnp.arange(width)[None])
     return Sparse(*table, list_rows, *of(list_rows, width + jnp.arange(rest) - before[list_rows]))
 
 
@@ -249,13 +269,20 @@ def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
 def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
     """A padded `GraphsTuple` without some nodes: they and their edges move into the padding graph. Shapes stay.
 
-    For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped.
+    For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped. All features of the
+    padding graph become 0.
 
     Args:
       graph: padded as `jraph.pad_with_graphs` does, with any features.
       kept: nodes to keep; what it says of padding does not matter.
+
+    Raises:
+      ValueError: the mask is not of booleans, one for each row, or the graph is not padded (inside jit that can't be
+        seen, and its last graph would count as padding).
     """
-    graph = jax.tree.map(jnp.asarray, graph)
+    expect_mask("kept", kept, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
+    expect_padded(graph)
+    graph, kept = jax.device_put((graph, kept))
     real = jraph.get_graph_padding_mask(graph)
     padding = real.sum()  # the padding graph stands right after the real ones
     rows, graphs = len(kept), len(real)
@@ -271,9 +298,12 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
     def ends(nodes: Array) -> Array:
         return jnp.where(stays, place[nodes], first_padding_node)[edge_order]
 
+    def in_order(x: Array, order: Array, stays: Array) -> Array:
+        return jnp.where(over_features(stays[order], x), x[order], jnp.zeros((), x.dtype))
+
     return graph._replace(
-        nodes=jax.tree.map(lambda x: x[order], graph.nodes),
-        edges=jax.tree.map(lambda x: x[edge_order], graph.edges),
+        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph_of < padding), graph.nodes),
+        edges=jax.tree.map(lambda x: in_order(x, edge_order, stays), graph.edges),
         senders=ends(graph.senders),
         receivers=ends(graph.receivers),
         n_node=jnp.bincount(new_graph_of, length=graphs),

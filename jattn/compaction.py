@@ -31,6 +31,8 @@ def layouts(topology: Blocks) -> tuple[Layout, ...]:
     """Layouts with room for the cost model's shares of a topology's rows, smallest first."""
     blocks, block, _ = topology.adjacency.shape
     made, costs = [], cost_model()
+    if topology.adjacency.size > np.iinfo(np.int32).max:
+        return ()  # entries of A have no numbers of 32 bits
     for share in costs.compact_shares:
         least = max(1, -(-int(share * blocks * block) // costs.compact_rows))
         groups = min(range(least, 2 * least + 1), key=lambda n: n * -(-blocks // n))  # so that few rows are left over

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from jattn.chebyshev import Aggregation
 from jattn.layers import ChebyGINConv
-from jattn.options import expect_at_least
+from jattn.options import expect_at_least, set_numbers
 from jattn.topology import HIGHEST, Blocks, Topology
 
 
@@ -24,6 +24,7 @@ class DiffPool:
     clusters: int = 4
 
     def __post_init__(self) -> None:
+        set_numbers(self, ints=("clusters",))
         expect_at_least(1, clusters=self.clusters)
 
 

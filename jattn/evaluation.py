@@ -10,7 +10,8 @@ from jaxtyping import Bool, Float, Int, Num
 from jraph import GraphsTuple
 
 from jattn.losses import Task
-from jattn.metrics import accuracy, attention_auc
+from jattn.metrics import RegressionErrors, accuracy, are_counts, attention_auc, regression_errors
+from jattn.options import expect_mask
 from jattn.training import AnyArray, Predictions
 
 MOST_LABELS = 20  # of a subset whose accuracy is given by label
@@ -30,7 +31,8 @@ def score(
 ) -> dict[str, Any]:
     """Accuracy and attention AUC of every subset and of all together, in per cent, and what pooling keeps.
 
-    For each subset, accuracy is also given by label and against size: what counts is how it holds up on larger graphs.
+    For each subset, accuracy is also given by label, where labels are whole numbers, and against size: what counts is
+    how it holds up on larger graphs.
 
     Args:
       predictions: of `join(subsets)`, arrays [seeds, ...].
@@ -40,7 +42,8 @@ def score(
 
     Returns:
       For each subset and "all", where a spread is that of `spread`:
-      {"accuracy": spread,
+      {"accuracy": spread; for a regression whose labels are not all whole numbers, in its place
+       "mae", "rmse" and "r2": spreads of `regression_errors`, in units of the label, as in all that follows,
        "graphs": n, the mean over seeds,
        "attention_auc": [spread of each pooling layer], over all nodes for the first layer, over those still kept for a
          later one; empty where no node of any subset has target attention,
@@ -58,6 +61,9 @@ def score(
     label, n_node, output = graphs.globals["label"], graphs.n_node, predictions.prediction
     if counted is None:
         counted = np.ones((len(output), len(label)), bool)
+    for i, of_seed in enumerate(counted):
+        expect_mask(f"counted[{i}]", of_seed, len(label), "graph")
+    has_accuracy = task == "classification" or are_counts(label)
     ranges = _ranges(subsets)
 
     def own(chosen: Int[np.ndarray, "chosen"]) -> list[Int[np.ndarray, "_"]]:
@@ -65,8 +71,13 @@ def score(
 
     def right(chosen: Int[np.ndarray, "chosen"]) -> dict[str, Any]:
         ids = own(chosen)
-        values = [accuracy(of_seed[i], label[i], task) for of_seed, i in zip(output, ids, strict=True)]
-        return {"accuracy": spread(values), "graphs": round(np.mean([len(i) for i in ids]))}
+        parts = [(of_seed[i], label[i]) for of_seed, i in zip(output, ids, strict=True)]
+        graphs = {"graphs": round(np.mean([len(i) for i in ids]))}
+        if has_accuracy:
+            return {"accuracy": spread([accuracy(*part, task) for part in parts]), **graphs}
+        errors = [regression_errors(*part) for part in parts]
+        names = RegressionErrors._fields
+        return {name: spread(list(of)) for name, of in zip(names, zip(*errors, strict=True), strict=True)} | graphs
 
     aucs = _attention_aucs(predictions, graphs, counted, ranges)
     left = [_nodes_left(np.asarray(kept), n_node) for kept in predictions.kept]  # each [seeds, graphs]
@@ -96,7 +107,7 @@ def _by_label_and_size(
     """What `right` says of the chosen graphs of each label, where labels are not too many, and of ranges of sizes."""
     labels, sizes = label[chosen], n_node[chosen]
     distinct = np.unique(labels)
-    distinct = distinct if len(distinct) <= MOST_LABELS else distinct[:0]
+    distinct = distinct if len(distinct) <= MOST_LABELS and are_counts(labels) else distinct[:0]
     by_label = zip(distinct, _parts(labels, distinct), strict=True)
     by_size = _parts(sizes, _size_starts(sizes))
     return {

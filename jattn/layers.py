@@ -40,7 +40,7 @@ class Linear(nn.Module):
         """Maps every row."""
         weights = _weights(self, (x.shape[-1],), self.features, self.kernel_init, self.param_dtype)
         x, kernel, bias = promote_dtype(x, *weights, dtype=self.dtype)
-        return jnp.matmul(x, kernel, precision=self.precision) + bias
+        return jnp.matmul(x, kernel, precision=self.precision) + bias[None]
 
 
 class ChebyshevFilter(nn.Module):
@@ -76,13 +76,17 @@ class ChebyGINConv(nn.Module):
     .. math:: Y = f([T_0 X, \dots, T_{K-1} X])
 
     with the terms of `jattn.chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
-    given. Sum aggregation multiplies every term but T_0 X by the node's degree. With `order=1` this is GCN (mean) or
-    GIN (sum) over A + I. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
+    given. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
+
+    As in the paper's code, "mean" is the symmetric normalisation D^-1/2 A D^-1/2, no mean over neighbours, and "sum"
+    multiplies every term but T_0 X by the degrees D besides. With `order=1` the one term, with D' the degrees of A + I,
+    is that of GCN, D'^-1/2 (A + I) D'^-1/2 X (mean), or D'^1/2 (A + I) D'^-1/2 X (sum). The latter stands for GIN, but
+    is not the plain sum (A + I) X of Xu et al. 2019, eq. 4.1, except between nodes of equal degree.
 
     Attributes:
       features: output features.
       order: how many Chebyshev terms, K >= 1.
-      aggregation: "mean" or "sum".
+      aggregation: "mean" or "sum", as above.
       hidden: units of f's hidden layer; a linear map where None.
       dtype: of the computation, terms and result included; that of features and weights together where None.
       param_dtype: of the weights.
@@ -101,10 +105,10 @@ class ChebyGINConv(nn.Module):
     def __call__(
         self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
     ) -> Float[Array, "nodes out"]:
-        """The convolved features before the activation; rows of dropped nodes are 0.
+        """The convolved features before the activation; rows of dropped nodes are 0 where they are 0 in x.
 
         Args:
-          x: the features; rows of dropped nodes have to be 0.
+          x: the features; rows of dropped nodes have to be finite, and don't matter for those of others.
           topology: the graphs.
           terms: the Chebyshev terms of x side by side, [nodes, order * in], where they are known.
         """

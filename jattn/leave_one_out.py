@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
+from jattn.checks import expect_padded
 from jattn.losses import Task
-from jattn.options import expect_at_least, expect_one_of
+from jattn.options import expect_at_least, expect_mask, expect_one_of
 from jattn.topology import SUM_OFFSET
 
 Predict = Callable[[GraphsTuple, Bool[Array, " nodes"]], Float[Array, "graphs outputs"]]
@@ -69,8 +70,11 @@ def leave_one_out(
     """
     expect_one_of("task", task, Task)
     expect_at_least(1, chunk=chunk)
-    graph = jax.tree.map(jnp.asarray, graph)
-    real = jraph.get_graph_padding_mask(graph) if real is None else real
+    graph = jax.device_put(graph)
+    if real is None:
+        expect_padded(graph)
+        real = jraph.get_graph_padding_mask(graph)
+    expect_mask("real", real, len(graph.n_node), "graph")
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
     n_node = jnp.where(real, graph.n_node, 0)
     graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)

@@ -22,10 +22,10 @@ from jattn.leave_one_out import LeaveOneOut, leave_one_out, movement
 from jattn.losses import Task
 from jattn.model import Network, Output
 from jattn.options import expect_one_of
-from jattn.packing import plan, size_classes, table_width
+from jattn.packing import plan, round_up, size_classes, table_width
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
 from jattn.proximity import Proximity
-from jattn.seeds import PROGRAMS, run_one_by_one, seeds_of
+from jattn.seeds import PROGRAMS, expect_params, fits_one_batch, run_one_by_one, seeds_of
 from jattn.topology import Edges
 from jattn.training import Params
 
@@ -42,41 +42,64 @@ def leave_one_out_seeds(
     It computes in float32 at the highest precision, whatever the network's fields say.
 
     Args:
-      network: the architecture.
+      network: the architecture; of a subclass, copies of every graph are predicted, never balls alone.
       params: weights with a leading axis of seeds.
       graphs: the split.
       task: what the network predicts.
       progress: called now and then with the number of graphs that were done since the last call.
 
     Raises:
-      ValueError: the task is not known, there are no graphs, or the weights have no axis of seeds.
+      ValueError: the task is not known, there are no graphs, the weights have no axis of seeds, or they are not this
+        network's.
     """
     expect_one_of("task", task, Task)
     network = network.at("highest")
-    split, seeds = everywhere(put(graphs)), seeds_of(params)
-    params = fetch(params)  # from whichever devices they are on
-    whole = np.zeros((seeds, len(graphs.n_node), network.outputs), np.float32)
-    without = np.zeros((seeds, int(np.sum(graphs.n_node)), network.outputs), np.float32)
-    by_ball = np.zeros(len(graphs.n_node), bool)
-    start = np.cumsum(graphs.n_node) - graphs.n_node
-    for i, of_whole, of_balls in _by_balls(network, params, graphs, split):
-        by_ball[i] = True
-        whole[:, i] = of_whole
-        without[:, start[i] : start[i] + graphs.n_node[i]] = of_balls
-        progress(1)
-    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
-    moved = jax.vmap(lambda w, o: movement(w, o, jnp.asarray(graph_of), jnp.asarray(by_ball[graph_of]), task))
-    result = jax.device_get(moved(jnp.asarray(whole), jnp.asarray(without)))
-
-    rest, costs = np.flatnonzero(~by_ball), cost_model()
+    seeds, costs = seeds_of(params), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
+    rounded = fits_one_batch(graphs, nodes)
+    split = everywhere(put(graphs, rounded))
+    params = fetch(params)  # from whichever devices they are on
+    expect_params(network, params, graphs)
+    n_node = np.asarray(graphs.n_node)
+    count, total = len(n_node), int(n_node.sum())
+    result = LeaveOneOut(*(np.zeros((seeds, size), np.float32) for size in (total, total, count)))
+    by_ball = np.zeros(count, bool)
+    found = []
+    for i, *of_graph in _by_balls(network, params, graphs, split):
+        by_ball[i] = True
+        found.append(of_graph)
+        progress(1)
+    if found:
+        _fill_in(result, by_ball, n_node, found, task)
+
+    rest = np.flatnonzero(~by_ball)
     one_by_one = run_one_by_one(network, graphs, costs.leave_one_out_rows)
-    for batches, bucket in plan(graphs, nodes, parts_of(seeds), size_classes(select(graphs, rest)), rest):
+    sizes = size_classes(graphs._replace(n_node=n_node[rest]))
+    for packed in plan(graphs, nodes, parts_of(seeds), sizes, rest):
+        batches, bucket = round_up(*packed) if rounded else packed
         left_out = _compiled_copies(network, bucket, task, seeds, one_by_one, costs)
         for piece in _pieces(batches, costs.progress_batches):
-            result = jax.tree.map(np.add, result, fetch(left_out(params, split, piece)))
+            of_piece = fetch(left_out(params, split, piece))
+            result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, of_piece, strict=True)))
             progress(int((piece >= 0).sum()))
-    return cast(LeaveOneOut, result)
+    return result
+
+
+def _fill_in(
+    result: LeaveOneOut,
+    by_ball: Bool[np.ndarray, " graphs"],
+    n_node: Int[np.ndarray, " graphs"],
+    found: list[list[np.ndarray]],
+    task: Task,
+) -> None:
+    """Writes what follows from each found graph's predictions, [seeds, outputs], and those without each node."""
+    whole, without = np.stack([of for of, _ in found], axis=1), np.concatenate([of for _, of in found], axis=1)
+    graph_of = np.repeat(np.arange(len(found), dtype=np.int32), n_node[by_ball])
+    moved = jax.jit(jax.vmap(functools.partial(movement, task=task), in_axes=(0, 0, None, None)))
+    of_found = jax.device_get(moved(*jax.device_put((whole, without, graph_of, np.ones(len(graph_of), bool)))))
+    rows = np.repeat(by_ball, n_node)
+    for array, values, where in zip(result, of_found, (rows, rows, by_ball), strict=True):
+        array[:, where] = values
 
 
 def _pieces(
@@ -104,8 +127,8 @@ def _by_balls(
             continue
         bucket = _bucket(graphs, i, width, int(others[i]))
         of_graph, of_balls = _compiled_balls(network, bucket, seeds, costs)
-        prediction, whole = of_graph(params, split, jnp.array([i]))
-        pieces = [of_balls(params, whole, jax.tree.map(jnp.asarray, piece)) for piece in _ball_pieces(chunks, *shape)]
+        prediction, whole = of_graph(params, split, np.array([i], np.int32))
+        pieces = [of_balls(params, whole, piece) for piece in _ball_pieces(chunks, *shape)]
         if ahead is not None:
             yield _fetched(*ahead, graphs)
         ahead = i, prediction, pieces
@@ -121,7 +144,7 @@ def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple
 
 def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, " chosen"]:
     """Graphs whose balls are worth looking at."""
-    if any(network.poolings) or isinstance(graphs.edges, Proximity):
+    if any(network.poolings) or isinstance(graphs.edges, Proximity) or type(network) is not Network:
         return np.zeros(0, int)
     graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
     degree = np.bincount(graphs.receivers, minlength=len(graph_of))

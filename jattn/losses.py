@@ -38,7 +38,7 @@ def task_loss(
     expect_of_task(prediction, label, task)
     prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
     if task == "regression":
-        per_graph = (prediction[:, 0] - label) ** 2
+        per_graph = (prediction[:, 0] - label.astype(prediction.dtype)) ** 2
     else:
         per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
     return _mean(per_graph, real, count)
@@ -95,4 +95,5 @@ def auxiliary_loss(
 def _mean(
     per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None
 ) -> Float[Array, ""]:
-    return jnp.sum(per_graph, where=real) / jnp.maximum(real.sum() if count is None else count, 1)
+    count = jnp.maximum(real.sum() if count is None else count, 1)
+    return jnp.sum(per_graph, where=real) / count.astype(per_graph.dtype)

@@ -11,15 +11,15 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
 from jattn.chebyshev import Aggregation
+from jattn.checks import GRAPH_ID, TERMS
 from jattn.compaction import Layout, compact, first_that_fits, layouts, put_back, take
 from jattn.diffpool import ClusterPool, DiffPool
 from jattn.layers import ChebyGINConv, Linear
-from jattn.options import expect_at_least, expect_one_of, setting
+from jattn.options import as_int, expect_at_least, expect_one_of, set_numbers, setting
 from jattn.pooling import AttentionPooling, Pool, Pooled
 from jattn.products import LARGEST
-from jattn.topology import HIGHEST, Blocks, Topology, edges
+from jattn.topology import HIGHEST, Blocks, Readout, Topology, edges
 
-Readout = Literal["sum", "mean", "max"]
 # How convolutions compute: float32 at the highest precision that a device has, or at the one that it takes for quick
 # enough (TF32 on GPUs, bfloat16 products on TPUs), or in bfloat16.
 Precision = Literal["highest", "default", "bfloat16"]
@@ -48,13 +48,13 @@ class Output(NamedTuple):
 class Network(nn.Module):
     """A graph network (GCN, GIN or ChebyGIN) with attention over nodes.
 
-    `order=1` with mean aggregation is a GCN, with sum aggregation and `hidden` a GIN; `order > 1` is a ChebyNet or,
-    with sum aggregation, a ChebyGIN.
+    `order=1` with mean aggregation is a GCN, with sum aggregation and `hidden` the GIN of the paper's code;
+    `order > 1` is a ChebyNet or, with sum aggregation, a ChebyGIN. `ChebyGINConv` has the formulas.
 
     Attributes:
       filters: output features of each convolution.
       order: Chebyshev terms of each convolution, K.
-      aggregation: "mean" or "sum" over neighbours.
+      aggregation: "mean" (symmetric normalisation) or "sum" (the same, times degrees).
       hidden: hidden units of each convolution's MLP, or None for one linear map.
       readout: "sum", "mean" or "max" over the nodes kept at the end; each 0 for an empty graph.
       outputs: outputs a graph; 1 for regression, classes for classification.
@@ -82,7 +82,9 @@ class Network(nn.Module):
     precision: PrecisionLike = HIGHEST
 
     def __post_init__(self) -> None:
-        self.filters, self.poolings = tuple(self.filters), tuple(self.poolings)
+        self.filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(self.filters))
+        self.poolings = tuple(self.poolings)
+        set_numbers(self, ints=("order", "outputs"), floats=("dropout",), optional_ints=("hidden",), bools=("compact",))
         expect_one_of("aggregation", self.aggregation, Aggregation)
         expect_one_of("readout", self.readout, Readout)
         if min(self.filters, default=0) < 1:
@@ -102,6 +104,9 @@ class Network(nn.Module):
                 "poolings: nothing entered a convolution before the first one; let its pooling read 'current'"
             )
         for i, pooling in enumerate(self.poolings):
+            if not isinstance(pooling, AttentionPooling | DiffPool | None):
+                expected = "AttentionPooling(rule), DiffPool(clusters) or None"
+                raise ValueError(f"poolings[{i}]: {pooling!r} is no pooling, expected {expected}")
             if clustered and isinstance(pooling, AttentionPooling):
                 raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to be before it")
             clustered = clustered or isinstance(pooling, DiffPool)
@@ -113,19 +118,21 @@ class Network(nn.Module):
         """Runs the network.
 
         Args:
-          graph: a padded `GraphsTuple`, as from `pad`, with `nodes["features"]` [nodes, features] and, for ground-truth
-            pooling, `nodes["attention"]` [nodes]. Its last graph that has nodes counts as padding, so without padding a
-            real one is lost. Where `nodes["terms"]` has the Chebyshev terms of the features side by side, the first
-            convolution does not compute them; no node may be dropped from `topology` then.
+          graph: a padded `GraphsTuple`, as from `pad`: its last graph that has nodes counts as padding. Without padding
+            a real graph would be lost; that is refused, but inside jit it can't be seen. It has `nodes["features"]`
+            [nodes, features] and, for ground-truth pooling, `nodes["attention"]` [nodes].
           topology: its topology, perhaps with nodes dropped; `edges(graph)` where not given.
           train: whether to drop out, which needs `rngs={"dropout": key}`; what a graph loses follows from the key and
-            its number in `globals["id"]`, or its place in the batch where there is none.
+            its place in the batch, in `make_train` its place in the split.
+
+        Raises:
+          ValueError: the graph is not padded.
         """
         topology = edges(graph) if topology is None else topology
         x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
-        z, done = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get("terms"))
+        z, done = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get(TERMS))
         if self.dropout and train:
-            ids = graph.globals["id"] if "id" in (graph.globals or {}) else jnp.arange(len(z))
+            ids = graph.globals[GRAPH_ID] if GRAPH_ID in (graph.globals or {}) else jnp.arange(len(z))
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
         poolings = tuple(of for of in done if isinstance(of, Pooled))
         auxiliary = tuple(of for of in done if not isinstance(of, Pooled))
@@ -181,9 +188,7 @@ class Network(nn.Module):
         y = self.convolution(i)(x, topology, terms)
         if i < len(self.filters) - 1:
             return self._pool(i + 1, nn.relu(y), x, target, topology)
-        y = y.astype(jnp.promote_types(y.dtype, jnp.float32))
-        # The maximum takes 0 for what is less.
-        return getattr(topology, self.readout)(y if self.readout == "max" else nn.relu(y)), ()
+        return topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout), ()
 
     def _convolve_kept(
         self, i: int, x: Array, target: Array | None, topology: Blocks

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int
 from jraph import GraphsTuple
 
-from jattn.batching import Bucket
+from jattn.batching import Bucket, power_of_2
 from jattn.cost_model import cost_model
 from jattn.proximity import Proximity
 
@@ -159,6 +159,28 @@ def plan(
             row[: len(members)] = members
         packed = pack(graphs, batches)
         yield packed.ids.reshape(parts, -1, packed.ids.shape[-1]), packed.bucket
+
+
+def round_up(
+    batches: Int[np.ndarray, "*batches entries"], bucket: Bucket
+) -> tuple[Int[np.ndarray, "*batches more"], Bucket]:
+    """The same batches in a bucket whose sizes are powers of 2, so that a few programs serve graphs of many sizes."""
+    block = power_of_2(bucket.block or bucket.nodes)
+    blocks = bucket.nodes // (bucket.block or bucket.nodes)
+    more = power_of_2(blocks, 1)
+    graphs, nodes = power_of_2(bucket.graphs + more - blocks, 4), more * block  # a further block is a padding graph's
+    rounded = Bucket(
+        nodes=nodes,
+        edges=power_of_2(bucket.edges, 4 * nodes),
+        graphs=graphs,
+        largest=power_of_2(bucket.largest),
+        block=block,
+        dense=bucket.dense,
+        width=0 if bucket.dense else power_of_2(bucket.width, 4),
+        rest=0 if bucket.dense else power_of_2(bucket.rest or 0, nodes),
+    )
+    fill = [(0, 0)] * (batches.ndim - 1) + [(0, graphs - bucket.graphs)]
+    return np.pad(batches, fill, constant_values=-1), rounded
 
 
 def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> tuple[int, ...]:

@@ -73,12 +73,11 @@ def over_devices(
         check_vma=False,  # `function` sees to it that a seed's devices agree
     )
     compiled = jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
-    if jax.process_count() == 1:
-        return compiled
+    shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
+    place = jax.device_put if jax.process_count() == 1 else _placed
 
     def on_all(*arguments: Any) -> Any:
-        shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
-        return compiled(*map(_placed, arguments, shardings))
+        return compiled(*map(place, arguments, shardings))
 
     return on_all
 
@@ -180,9 +179,8 @@ def _all_devices() -> Mesh:
 
 def everywhere(tree: Tree) -> Tree:
     """Arrays that all processes have, for compiled functions that run on all of their devices."""
-    if jax.process_count() == 1:
-        return tree
-    return _placed(tree, NamedSharding(_all_devices(), PartitionSpec()))
+    place = jax.device_put if jax.process_count() == 1 else _placed
+    return place(tree, NamedSharding(_all_devices(), PartitionSpec()))
 
 
 def _placed(tree: Tree, sharding: NamedSharding) -> Tree:

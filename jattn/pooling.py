@@ -10,8 +10,8 @@ from jaxtyping import Array, Bool, Float
 
 from jattn.attention import AttentionScorer, Scorer, normalize_target
 from jattn.chebyshev import Aggregation
-from jattn.options import expect_one_of
-from jattn.topology import Topology
+from jattn.options import expect_one_of, set_numbers
+from jattn.topology import Softmax, Topology
 
 Reads = Literal["current", "previous"]
 # (alpha, topology before pooling) -> which nodes stay. Hashable, since networks are.
@@ -25,6 +25,7 @@ class Threshold:
     tau: float
 
     def __post_init__(self) -> None:
+        set_numbers(self, floats=("tau",))
         if not self.tau <= 1:
             raise ValueError(f"tau: {self.tau} is not allowed, expected at most 1")
 
@@ -43,6 +44,7 @@ class TopK:
     ratio: float
 
     def __post_init__(self) -> None:
+        set_numbers(self, floats=("ratio",))
         if not 0 <= self.ratio <= 1:
             raise ValueError(f"ratio: {self.ratio} is not within 0 to 1")
 
@@ -54,7 +56,7 @@ class TopK:
         order = jnp.lexsort((jnp.where(topology.kept, -alpha, jnp.inf), topology.graph_of))
         place = jnp.zeros_like(order).at[order].set(jnp.arange(len(order)))
         rank = place - topology.spread(jnp.cumsum(topology.n_node) - topology.n_node)
-        return topology.kept & (rank < topology.spread(keep))
+        return topology.kept & (rank < topology.spread(keep.astype(rank.dtype)))
 
 
 RULES: dict[str, type[Threshold] | type[TopK]] = {"threshold": Threshold, "topk": TopK}  # by name, in files
@@ -69,13 +71,21 @@ class AttentionPooling:
       scorer: what scores the nodes.
       reads: the features that are scored: those being pooled ("current") or those that entered the convolution before
         ("previous": after that convolution's own pooling, where it had one).
+      softmax: "clamped", the paper's, which is not shift-invariant, or "plain"; `Topology.softmax` has both.
     """
 
     rule: Rule
     scorer: Scorer = Scorer()
     reads: Reads = "current"
+    softmax: Softmax = "clamped"
 
     def __post_init__(self) -> None:
+        if not callable(self.rule) or isinstance(self.rule, type):
+            expected = "Threshold(tau), TopK(ratio) or a function of (alpha, topology)"
+            raise ValueError(f"rule: {self.rule!r} is no rule, expected {expected}")
+        if not isinstance(self.scorer, Scorer):
+            raise ValueError(f"scorer: expected a Scorer, got {self.scorer!r}")
+        expect_one_of("softmax", self.softmax, Softmax)
         expect_one_of("reads", self.reads, Reads)
 
 
@@ -121,7 +131,7 @@ class Pool(nn.Module):
         """The pooled features, the reduced topology, and what was done.
 
         Args:
-          x: features to pool; rows of dropped nodes have to be 0.
+          x: features to pool; rows of dropped nodes have to be finite.
           topology: the graphs before pooling.
           scored: features to score; x where not given.
           target: target attention, read by the "truth" scorer alone.
@@ -134,7 +144,7 @@ class Pool(nn.Module):
             scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(
                 x if scored is None else scored, topology
             )
-            alpha = topology.softmax(scores)
+            alpha = topology.softmax(scores, self.config.softmax)
         reduced = topology.keep(self.config.rule(alpha, topology))
         # Weights of 0 drop the rows too: x is finite, its own dropped rows are 0.
         weight = reduced.zero_dropped(alpha)

@@ -8,16 +8,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float, Int, Num
 from jraph import GraphsTuple
 
 from jattn.batching import Bucket, Split, put
 from jattn.chebyshev import chebyshev_terms
+from jattn.checks import GRAPH_ID, TERMS, expect_target
 from jattn.cost_model import CostModel, cost_model
 from jattn.losses import Task
 from jattn.model import Network
-from jattn.options import expect_at_least
-from jattn.packing import pack, plan, shuffled_batches, size_classes
+from jattn.options import as_int, expect_at_least, expect_seeds
+from jattn.packing import pack, plan, round_up, shuffled_batches, size_classes
 from jattn.parallel import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of, sum_parts
 from jattn.proximity import Proximity
 from jattn.topology import edges
@@ -97,27 +99,31 @@ def prepare_seeds(
         of folds of one, train in one program. Predictions for other graphs are 0.
 
     Raises:
-      ValueError: a number is not positive, there are no seeds or no graphs, `attention` has the wrong shape, a label
-        is not a class, or members are not as many for each seed as make the same number of steps.
+      ValueError: a number is not positive, there are no seeds or no graphs, a seed has more than 32 bits, `attention`
+        has the wrong shape or is negative or not finite somewhere, a label is not a class, or members are not as many
+        for each seed as make the same number of steps.
     """
     expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
+    for seed in seeds:
+        expect_seeds(as_int("seeds", seed), 1)
     split = put(graphs)
     _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
     target = np.asarray(graphs.nodes["attention"])
     attention = np.tile(target, (len(seeds), 1)) if attention is None else attention
     if np.shape(attention) != (len(seeds), len(target)):
         raise ValueError(f"attention: expected shape {(len(seeds), len(target))}, got {np.shape(attention)}")
+    expect_target("attention", np.asarray(attention))
     orders = _orders(seeds, epochs, np.asarray(graphs.n_node), batch_size, members)
     batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
     split = everywhere(_with_first_terms(split, network))
     train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
-    own = jnp.asarray(attention), jnp.asarray(_places(members, len(seeds), len(graphs.n_node)))
+    own = np.asarray(attention, np.float32), _places(members, len(seeds), len(graphs.n_node))
 
     def epoch(
         state: State, split: Split, own: tuple[Array, Array], batches: Array
     ) -> tuple[State, tuple[Array, Predictions]]:
         split = split.with_attention(own[0])
-        graphs = split.graphs._replace(globals={**split.graphs.globals, "id": own[1]})
+        graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: own[1]})
         state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
         return state, (loss, sum_parts(predictions))
 
@@ -135,7 +141,7 @@ def prepare_seeds(
                 ahead = run_epoch(state, split, own, batches[:, number])
             yield Epoch(number, state, loss, predictions)
 
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
     return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
 
 
@@ -143,6 +149,8 @@ def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task)
     """Raises where a network has not the outputs that its task needs."""
     if task == "regression" and outputs != 1:
         raise ValueError(f"network: it has {outputs} outputs, but regression is of 1 number a graph")
+    if task == "classification" and (wrong := label != np.round(label)).any():
+        raise ValueError(f"label[{wrong.argmax()}] is {label[wrong.argmax()]}: a class is a whole number")
     if task == "classification" and not (label.min() >= 0 and label.max() < outputs):
         raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {outputs - 1}")
 
@@ -150,8 +158,10 @@ def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task)
 def _with_first_terms(split: Split, network: Network) -> Split:
     """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them.
 
-    Without them too where a pooling comes first, after which features are others.
+    Without them too where a pooling comes first or the network is of a subclass: features may be others then.
     """
+    if type(network) is not Network:
+        return split
     graphs = split.graphs
     nodes, features = graphs.nodes["features"].shape
     numbers = features * (network.order * nodes + len(graphs.senders))
@@ -165,7 +175,7 @@ def _with_first_terms(split: Split, network: Network) -> Split:
         x = graphs.nodes["features"].astype(jnp.float32)
         return jnp.concatenate(chebyshev_terms(x, topology, network.order, network.aggregation), axis=1)
 
-    nodes_with_terms = {**graphs.nodes, "terms": terms_of(graphs)}
+    nodes_with_terms = {**graphs.nodes, TERMS: terms_of(graphs)}
     return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
 
 
@@ -217,21 +227,68 @@ def _places(
 def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Predictions:
     """Predictions of every seed's network for a host-side split: numpy arrays [seeds, ...] in the split's own order.
 
+    Splits of few graphs are filled up to sizes that are powers of 2, so that a few programs serve all of them.
+
     Args:
       network: the architecture.
       params: weights with a leading axis of seeds.
       graphs: the split.
 
     Raises:
-      ValueError: there are no graphs, or the weights have no axis of seeds.
+      ValueError: there are no graphs, the weights have no axis of seeds, or they are not this network's.
     """
-    split, seeds, costs = everywhere(put(graphs)), seeds_of(params), cost_model()
+    seeds, costs = seeds_of(params), cost_model()
+    rounded = fits_one_batch(graphs, costs.evaluation_rows)
+    split = everywhere(put(graphs, rounded))
     params, parts = fetch(params), []  # from whichever devices they are on
-    for batches, bucket in plan(graphs, costs.evaluation_rows, parts_of(seeds), size_classes(graphs)):
+    expect_params(network, params, graphs)
+    for packed in plan(graphs, costs.evaluation_rows, parts_of(seeds), size_classes(graphs)):
+        batches, bucket = round_up(*packed) if rounded else packed
         one_by_one = run_one_by_one(network, graphs, bucket.nodes)
         predict = _compiled_predict(network, bucket, seeds, one_by_one, costs)
         parts.append(fetch(predict(params, split, batches)))
-    return jax.tree.map(_join, *parts)
+    result, count = jax.tree.map(_join, *parts), len(graphs.n_node)
+    of_nodes = [
+        jax.tree.map(lambda x: x[:, : int(np.sum(graphs.n_node))], of) for of in (result.attention, result.kept)
+    ]
+    return Predictions(result.prediction[:, :count], *of_nodes)
+
+
+def fits_one_batch(graphs: GraphsTuple, rows: int) -> bool:
+    """Whether a split is one batch of evaluation, of at most so many rows or of one graph."""
+    return len(graphs.n_node) == 1 or int(np.sum(graphs.n_node)) <= rows
+
+
+def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None:
+    """Raises `ValueError` unless weights with a leading axis of seeds are those of a network for such graphs.
+
+    Networks of subclasses are not looked at: what they need of a graph is theirs to know.
+    """
+    if type(network) is not Network:
+        return
+    expected = _param_shapes(network, np.shape(graphs.nodes["features"])[1])
+    found = {"/".join(name): np.shape(array)[1:] for name, array in flatten_dict(params).items()}
+    if surplus := sorted(found.keys() - expected.keys()):
+        raise ValueError(f"params: {surplus[0]} is no weight of the network, whose are {sorted(expected)}")
+    for name, shape in expected.items():
+        if name not in found:
+            raise ValueError(f"params: {name} is missing; there are {sorted(found)}")
+        if found[name] != shape:
+            raise ValueError(f"params: {name} has shape {found[name]} for each seed, the network needs {shape}")
+
+
+@functools.lru_cache(maxsize=64)
+def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight of a network for graphs with so many features, by its path."""
+
+    def init() -> Params:
+        rows, one = jnp.zeros(8), jnp.zeros(1, int)
+        nodes = {"features": jnp.zeros((8, features)), "attention": rows}
+        graph = GraphsTuple(nodes, rows[:1], one, one, {}, jnp.array([7, 1]), jnp.array([0, 1]))
+        return network.init(jax.random.key(0), graph, edges(graph, jnp.array([True, False])))["params"]
+
+    params = jax.eval_shape(init)
+    return {"/".join(name): array.shape for name, array in flatten_dict(params).items()}
 
 
 def seeds_of(params: Params) -> int:

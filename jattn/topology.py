@@ -15,8 +15,9 @@ Products are computed at the highest precision that a device has, unless a layer
 import abc
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +27,15 @@ from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Bool, Float, Int, Shaped
 from jraph import GraphsTuple
 
+from jattn.checks import expect_padded
 from jattn.cost_model import cost_model
+from jattn.options import expect_mask, expect_one_of
 from jattn.products import Sparse, lay_out, segment_max, sparse_product, symmetric_product
 from jattn.proximity import Proximity
 
 HIGHEST = jax.lax.Precision.HIGHEST
+Readout = Literal["sum", "mean", "max"]
+Softmax = Literal["clamped", "plain"]
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
@@ -72,28 +77,44 @@ class Topology(abc.ABC):
         """The same graphs with every edge weight squared."""
 
     def sum(self, x: Float[Array, " nodes *features"]) -> Float[Array, " graphs *features"]:
-        """Sum over each graph's rows; dropped rows have to be 0, as `zero_dropped` leaves them."""
-        return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
+        """Sum over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
+        return self.sum_rows(self.zero_dropped(x))
 
     def max(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """The larger of 0 and the maximum over each graph's rows; dropped rows have to be 0. An empty graph has 0.
-
-        After ReLU that is the maximum, and it is the same without ReLU.
-        """
-        return segment_max(x, self.graph_of, len(self.n_node))
+        """Maximum over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
+        x = jnp.where(over_features(self.kept, x), x, -jnp.inf)
+        largest = segment_max(x, self.graph_of, len(self.n_node), -math.inf)
+        return jnp.where(over_features(self.size > 0, largest), largest, 0)
 
     def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """Mean over each graph's kept nodes; an empty graph has 0."""
+        """Mean over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
         return self.sum(x) / jnp.maximum(self.size, 1)[:, None]
+
+    def readout(self, x: Float[Array, "nodes features"], kind: Readout) -> Float[Array, "graphs features"]:
+        """`sum`, `mean` or `max` of relu(x), quicker: dropped rows of x have to be 0, as a network's layers leave them.
+
+        Args:
+          x: features before ReLU.
+          kind: which of the three.
+        """
+        if kind == "max":  # the larger of 0 and the maximum: no pass over rows for ReLU
+            return segment_max(x, self.graph_of, len(self.n_node))
+        total = self.sum_rows(jax.nn.relu(x))
+        return total / jnp.maximum(self.size, 1)[:, None] if kind == "mean" else total
+
+    def sum_rows(self, x: Float[Array, " nodes *features"]) -> Float[Array, " graphs *features"]:
+        """Sum over each graph's rows, dropped ones included."""
+        return jraph.segment_sum(x, self.graph_of, len(self.n_node), indices_are_sorted=True)
 
     def outer_sum(
         self, s: Float[Array, "nodes clusters"], x: Float[Array, "nodes features"]
     ) -> Float[Array, "graphs clusters features"]:
-        """S^T X of each graph: the sum over its rows of s_i x_i^T; dropped rows of both have to be 0."""
+        """S^T X of each graph: the sum over its kept nodes of s_i x_i^T, whatever other rows hold."""
+        s, x = self.zero_dropped(s), self.zero_dropped(x)
         graphs, nodes = len(self.n_node), len(self.kept)
         if graphs * self.largest > cost_model().outer_sum_rows * nodes:
-            return self.sum(s[:, :, None] * x[:, None])
-        place, own = jnp.arange(self.largest), jnp.arange(nodes)
+            return self.sum_rows(s[:, :, None] * x[:, None])
+        place, own = jnp.arange(self.largest)[None], jnp.arange(nodes)
         start = jnp.cumsum(self.n_node) - self.n_node
         rows = jnp.where(place < self.n_node[:, None], start[:, None] + place, nodes)
         within = own - self.spread(start)
@@ -104,26 +125,48 @@ class Topology(abc.ABC):
     @property
     def size(self) -> Float[Array, " graphs"]:
         """How many nodes each graph still has."""
-        return self.sum(self.kept.astype(jnp.float32))
+        return self.sum_rows(self.kept.astype(jnp.float32))
 
     def spread(self, per_graph: Array) -> Array:
         """The value of its graph for every row, [graphs, ...] to [nodes, ...]."""
         return per_graph[self.graph_of]
 
-    def softmax(self, scores: Float[Array, " nodes"]) -> Float[Array, " nodes"]:
-        r"""alpha_i = exp(s_i) / (sum_j exp(s_j) + 1e-7) over each graph's kept nodes; 0 for the others.
+    def softmax(self, scores: Float[Array, " nodes"], kind: Softmax = "clamped") -> Float[Array, " nodes"]:
+        r"""Softmax of scores over each graph's kept nodes, 0 for the others; an empty graph has no attention.
 
-        Scores are clamped to +-60, where exp is finite, so no maximum is taken off first.
+        The default is that of the paper's code,
+
+        .. math:: \alpha_i = e^{s_i} / (\textstyle\sum_j e^{s_j} + 10^{-7}), \quad s_i \in [-60, 60],
+
+        with scores clamped, so that exp is finite and no maximum is taken off first. It is not shift-invariant: where
+        all scores are low, attention sums up to less than 1 (one node with score -20: to 0.02), so that thresholds may
+        empty a graph, and beyond the clamp there is no gradient.
+
+        Args:
+          scores: one a node; those of dropped nodes do not matter.
+          kind: "clamped", as above, or "plain": exp(s_i) / sum_j exp(s_j), shift-invariant, summing up to 1.
         """
+        expect_one_of("softmax", kind, Softmax)
+        if kind == "plain":
+            shift = jax.lax.stop_gradient(self.max(scores[:, None])[:, 0])
+            scores = jnp.where(self.kept, scores - self.spread(shift), 0)
+            exponential = jnp.where(self.kept, jnp.exp(scores), 0.0)
+            total = self.sum_rows(exponential)  # at least 1, but for an empty graph
+            return exponential / self.spread(jnp.where(total > 0, total, 1))
         exponential = jnp.where(self.kept, jnp.exp(jnp.clip(scores, -60.0, 60.0)), 0.0)
-        return exponential / self.spread(self.sum(exponential) + SUM_OFFSET)
+        return exponential / self.spread(self.sum_rows(exponential) + SUM_OFFSET)
 
     def zero_dropped(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
         """`x` with the rows of dropped nodes and padding set to 0, whatever stood there."""
         return jnp.where(over_features(self.kept, x), x, 0)
 
     def keep(self, mask: Bool[Array, " nodes"]) -> Self:
-        """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours."""
+        """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours.
+
+        Raises:
+          ValueError: the mask is not of booleans, one for each row.
+        """
+        expect_mask("mask", mask, len(self.kept), "row of the batch")
         kept = self.kept & mask
         neighbours = self.multiply(kept[:, None].astype(self.degrees.dtype))[:, 0]
         return dataclasses.replace(self, kept=kept, degrees=jnp.where(kept, neighbours, 0))
@@ -138,7 +181,7 @@ class Topology(abc.ABC):
           dtype: of the normalised A; as A and degrees are where not given.
           precision: of products with it.
         """
-        scale = jnp.where(self.kept, jax.lax.rsqrt(self.degrees + self_loops + DEGREE_OFFSET), 0)
+        scale = jnp.where(self.kept, jax.lax.rsqrt(self.degrees + int(self_loops) + DEGREE_OFFSET), 0)
         multiply, diagonal = self.scaled(scale, dtype, precision), _as(dtype, scale[:, None] ** 2)
         return (lambda x: multiply(x) + diagonal * x) if self_loops else multiply
 
@@ -197,11 +240,12 @@ def edges(graph: GraphsTuple, real: Bool[Array, " graphs"] | None = None, adjace
 
     Args:
       graph: the graphs, every undirected edge in both directions: products with A take it to be symmetric.
-      real: which of them are not padding; those that jraph's padding leaves where not given.
+      real: which of them are not padding; those that jraph's padding leaves where not given: all but the last that has
+        nodes. Without padding a real graph would be lost so: that is refused, but inside jit can't be seen.
       adjacency: A without edges of padding, where it is laid out already; the list of edges where not given.
 
     Raises:
-      ValueError: the graphs are complete and list no edges.
+      ValueError: the graphs are complete and list no edges, or they have no padding.
     """
     if isinstance(graph.edges, Proximity):
         raise ValueError("graph: its weights follow from positions; take `blocks(graph, block)`, or `list_edges` first")
@@ -221,12 +265,12 @@ def blocks(graph: GraphsTuple, block: int, real: Bool[Array, " graphs"] | None =
       graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them; every undirected edge
         in both directions. Rows i * block to (i + 1) * block - 1 are those of block i.
       block: rows of a block; all rows make one block that fits any graphs.
-      real: which graphs are not padding; those that jraph's padding leaves where not given.
+      real: which graphs are not padding; as for `edges` where not given.
 
     Raises:
-      ValueError: the number of rows is not a multiple of `block`, or an edge leaves its block. Inside a compiled
-        function ends of edges can't be read: there such an edge makes all of A NaN, and with it every prediction,
-        rather than be lost in silence.
+      ValueError: the graphs have no padding, the number of rows is not a multiple of `block`, or an edge leaves its
+        block. Inside a compiled function ends of edges can't be read: there such an edge makes all of A NaN, and with
+        it every prediction, rather than be lost in silence.
     """
     grouping = _grouping(graph, real)
     rows = len(grouping["graph_of"])
@@ -254,20 +298,23 @@ def _complete(graph: GraphsTuple, grouping: dict[str, Any], block: int) -> Float
         x.reshape(-1, block, *x.shape[1:]) for x in (graph.nodes["position"], grouping["graph_of"], grouping["kept"])
     )
     weights = graph.edges.weights(position[:, :, None], position[:, None])
-    joined = (graph_of[:, :, None] == graph_of[:, None]) & kept[:, None] & ~jnp.eye(block, dtype=bool)
+    joined = (graph_of[:, :, None] == graph_of[:, None]) & kept[:, None] & ~jnp.eye(block, dtype=bool)[None]
     return jnp.where(joined, weights, 0)
 
 
 def _grouping(graph: GraphsTuple, real: Array | None) -> dict[str, Any]:
     """The fields that all topologies share, degrees not yet counted."""
-    real = jraph.get_graph_padding_mask(graph) if real is None else real
-    rows = jax.tree.leaves(graph.nodes)[0].shape[0]
-    graph_of = jnp.repeat(jnp.arange(len(graph.n_node)), graph.n_node, total_repeat_length=rows)
+    if real is None:
+        expect_padded(graph)
+        real = jraph.get_graph_padding_mask(graph)
+    expect_mask("real", real, len(graph.n_node), "graph")
+    rows, n_node = jax.tree.leaves(graph.nodes)[0].shape[0], jnp.asarray(graph.n_node)
+    graph_of = jnp.repeat(jnp.arange(len(n_node)), n_node, total_repeat_length=rows)
     return {
-        "n_node": jnp.asarray(graph.n_node),
+        "n_node": n_node,
         "graph_of": graph_of,
         "real": real,
-        "kept": real[graph_of],
+        "kept": real[graph_of] & (jnp.arange(rows) < n_node.sum()),  # rows behind all graphs are of the last one here
         "degrees": jnp.zeros(rows),
         "largest": rows,
     }

@@ -23,9 +23,10 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jattn.batching import Batch, Bucket, Split, gather, scatter
+from jattn.checks import GRAPH_ID
 from jattn.losses import Task, attention_loss, auxiliary_loss, task_loss
 from jattn.model import Network, Output, Precision
-from jattn.options import expect_at_least, expect_one_of
+from jattn.options import as_int, expect_at_least, expect_one_of, set_numbers
 
 Params = Any
 AnyArray = Array | np.ndarray
@@ -54,10 +55,15 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         expect_one_of("task", self.task, Task)
+        set_numbers(self, floats=("attention_weight", "learning_rate", "weight_decay"))
+        epochs = tuple(as_int("decay_epochs", epoch) for epoch in self.decay_epochs)
+        object.__setattr__(self, "decay_epochs", epochs)
         expect_at_least(0, learning_rate=self.learning_rate, weight_decay=self.weight_decay)
         expect_at_least(0, attention_weight=self.attention_weight)
         if min(self.decay_epochs, default=1) < 1:
             raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
+        if len(set(epochs)) < len(epochs):
+            raise ValueError(f"decay_epochs: {epochs} is not allowed, an epoch is there twice")
         if self.precision is not None:
             expect_one_of("precision", self.precision, Precision)
 
@@ -143,7 +149,7 @@ def make_train(
 
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
-        graph = graph._replace(globals={"id": batch.graph_ids, **graph.globals})
+        graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
         total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
@@ -159,19 +165,20 @@ def make_train(
         batch = gather(split, ids, bucket)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
         (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
-        updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises a float to the power of an integer
+            updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
         return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
     def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
         def body(state: State, step_input: tuple[Array, Array]) -> tuple[State, Any]:
             ids, count = step_input
             state, (value, batch, output) = step(state, split, ids, count)
-            return state, (value * count, batch.graph_ids, batch.node_ids, output)
+            return state, (value * count.astype(value.dtype), batch.graph_ids, batch.node_ids, output)
 
         counts = over_all((batches >= 0).sum(1))
         state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, (batches, counts))
         predictions = in_split_order(split, graph_ids, node_ids, outputs)
-        return state, (over_all(values.sum()) / counts.sum(), predictions)
+        return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
 
     return Train(init, epoch)
 

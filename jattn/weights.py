@@ -35,7 +35,7 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
         such as `conv_0/linear/kernel`.
 
     Raises:
-      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`.
+      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`, or the network is of a subclass.
     """
     arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
     write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: json.dumps(describe(network)), **arrays})
@@ -65,6 +65,8 @@ def load_network(path: str | Path) -> tuple[Network, Params]:
 
 def describe(network: Network) -> dict[str, Any]:
     """A network's settings as what JSON knows."""
+    if type(network) is not Network:
+        raise ValueError(f"network: {type(network).__name__} is a subclass, whose layers a file can't know")
     settings = {field.name: getattr(network, field.name) for field in fields(network) if field.name not in OTHERS}
     poolings = [None if pooling is None else _describe_pooling(pooling) for pooling in network.poolings]
     return settings | {"poolings": poolings}
@@ -82,11 +84,12 @@ def _describe_pooling(pooling: AttentionPooling | DiffPool) -> dict[str, Any]:
     kind = next((name for name, rule in RULES.items() if type(pooling.rule) is rule), None)
     if kind is None:
         raise ValueError(f"network: only poolings by Threshold or TopK can be saved, not by {pooling.rule!r}")
-    return {"rule": {kind: asdict(cast(Any, pooling.rule))}, "scorer": asdict(pooling.scorer), "reads": pooling.reads}
+    return {**asdict(cast(Any, pooling)), "rule": {kind: asdict(cast(Any, pooling.rule))}}
 
 
 def _pooling_from(described: Mapping[str, Any]) -> AttentionPooling | DiffPool:
     if "clusters" in described:
         return DiffPool(**described)
     ((kind, settings),) = described["rule"].items()
-    return AttentionPooling(RULES[kind](**settings), Scorer(**described["scorer"]), described["reads"])
+    scorer = Scorer(**described["scorer"])
+    return AttentionPooling(**{**described, "rule": RULES[kind](**settings), "scorer": scorer})

@@ -19,6 +19,7 @@ from jattn.batching import gather, pad, put
 from jattn.cost_model import cost_model
 from jattn.datasets import read_tu, tu_graphs
 from jattn.graphs import from_arrays, from_networkx, select
+from jattn.leave_one_out import leave_one_out
 from jattn.left_out import leave_one_out_seeds
 from jattn.model import Network
 from jattn.packing import pack
@@ -195,3 +196,40 @@ def test_on_graphs_of_proteins_they_agree_with_copies(shared):
     difference = np.abs(actual.attention - expected.attention)
     moved = np.repeat(expected.moved, graphs.n_node, axis=1)  # which the labels divide by
     assert np.minimum(difference, difference * moved).max() <= 1e-6
+
+
+class Residual(Network):
+    """A network with a forward pass of its own."""
+
+    def __call__(self, graph, topology=None, *, train=False):
+        output = super().__call__(graph, topology, train=train)
+        first = topology.sum(graph.nodes["features"].astype(jnp.float32))[:, :1]
+        return output._replace(prediction=output.prediction + first)
+
+
+def test_a_subclass_has_labels_of_its_own_forward_pass():
+    network = Residual((4,), order=2, outputs=2)
+    graph = graph_of(nx.cycle_graph(26))
+    padded = jax.tree.map(jnp.asarray, pad(graph))
+    params = network.init(jax.random.key(0), padded, edges(padded))["params"]
+
+    def predict(graph, kept):
+        return network.apply({"params": params}, graph, edges(graph).keep(kept)).prediction
+
+    expected = leave_one_out(predict, padded, task="classification").attention[:26]
+    with changed_costs(subgraph_nodes=20):
+        labels = leave_one_out_seeds(network, jax.tree.map(lambda x: x[None], params), graph, "classification")
+    np.testing.assert_allclose(labels.attention[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_graphs_by_balls_and_by_copies_each_get_their_own_labels():
+    graphs = jraph.batch_np([graph_of(nx.complete_graph(9)), GRAPHS[0], graph_of(nx.cycle_graph(5)), GRAPHS[1]])
+    network = NETWORKS["gcn"]
+    padded = jax.tree.map(jnp.asarray, pad(graphs))
+    params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), padded)["params"])
+    with changed_costs(subgraph_nodes=20):
+        mixed = leave_one_out_seeds(network, params, graphs, "classification")
+    with changed_costs(subgraph_nodes=1000):
+        copied = leave_one_out_seeds(network, params, graphs, "classification")
+    for a, b in zip(mixed, copied, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)

@@ -189,3 +189,17 @@ def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
             assert start[place] // bucket.block == (start[place] + graph.n_node[place] - 1) // bucket.block
     assert sorted(found) == sorted(ids)
     np.testing.assert_allclose(as_dense(batch.topology), as_dense(edges(batch.graph, batch.topology.real)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [{"dense": True}, {}, {"width": 2, "rest": 60}])
+def test_a_batch_that_no_padding_closes_is_that_of_its_graphs(sizes):
+    graph_list, split = split_of(0)
+    ids = jnp.array([2, 5, 3])
+    batch = gathered(split, ids, BUCKET._replace(graphs=3, **sizes))
+    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
+    np.testing.assert_array_equal(batch.topology.kept, expected.kept)
+    ones = jnp.ones((BUCKET.nodes, 1))
+    np.testing.assert_array_equal(batch.topology.sum(ones)[:, 0], batch.graph.n_node)
+    np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected))
+    with pytest.raises(ValueError, match="ids: 4 entries, but the bucket has 3 graphs"):
+        gather(split, jnp.array([2, 5, 3, -1]), BUCKET._replace(graphs=3))

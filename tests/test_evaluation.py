@@ -206,3 +206,29 @@ def test_figures_of_classes_are_those_of_classification_alone():
     rng = np.random.default_rng(0)
     subsets = random_subsets(rng)
     assert "predicted" not in score(predicted(subsets, 1, rng), subsets, "regression")["all"]
+
+
+def test_real_valued_labels_have_errors_in_place_of_accuracy():
+    labels = np.array([0.25, 1.5, 2.0, 3.75])
+    subsets = {"a": jraph.batch_np([from_arrays(np.zeros((2, 1)), [], [], label=float(label)) for label in labels])}
+    output = np.stack([labels + 0.5, labels]).astype(np.float32)[..., None]
+    scores = score(Predictions(output, (), ()), subsets, "regression")
+    for of_subset in scores.values():
+        assert "accuracy" not in of_subset
+        assert of_subset["mae"]["values"] == of_subset["rmse"]["values"] == [0.5, 0]
+        assert of_subset["r2"]["values"] == pytest.approx([1 - 0.25 / labels.var(), 1])
+    assert scores["a"]["by_label"] == []
+    assert scores["a"]["by_nodes"][0]["mae"]["values"] == [0.5, 0]
+
+
+def test_whole_numbers_have_accuracy_whatever_their_type():
+    subsets = {"a": jraph.batch_np([from_arrays(np.zeros((2, 1)), [], [], label=float(label)) for label in (1, 3)])}
+    scores = score(Predictions(np.array([[[1.2], [2.0]]], np.float32), (), ()), subsets, "regression")
+    assert scores["a"]["accuracy"]["values"] == [50]
+
+
+def test_what_each_seed_is_scored_on_is_a_mask():
+    subsets = {"test": subset([2, 3], [0, 1])}
+    predictions = Predictions(np.zeros((1, 2, 2), np.float32), (), ())
+    with pytest.raises(ValueError, match=r"counted\[0\]: expected a mask of booleans, one per graph"):
+        score(predictions, subsets, "classification", np.ones((1, 3), bool))

@@ -4,6 +4,7 @@ import jraph
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 
 from jattn.graphs import check, from_arrays, from_dense, from_networkx
 
@@ -183,4 +184,40 @@ def test_a_networkx_node_without_features_is_named():
     graph.add_node("a", features=[1.0])
     graph.add_node("b", color=1)
     with pytest.raises(ValueError, match=r"^node 'b' has no attribute 'features'; it has \['color'\]$"):
+        from_networkx(graph)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_matrix, scipy.sparse.dok_array])
+def test_a_scipy_adjacency_is_that_of_numpy(kind):
+    sparse, dense = (from_dense(FEATURES, adjacency) for adjacency in (kind(ADJACENCY), ADJACENCY))
+    for name in ("senders", "receivers", "edges"):
+        np.testing.assert_array_equal(getattr(sparse, name), getattr(dense, name))
+    ends = np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])
+    twice = scipy.sparse.coo_array(([1.0, 1, 2, 2], ends), shape=(4, 4))
+    assert from_dense(FEATURES, twice).edges.tolist() == [3, 3]
+    with pytest.raises(ValueError, match=r"adjacency: expected shape \[nodes, nodes\], got \(3, 4\)"):
+        from_dense(FEATURES, kind(ADJACENCY[:3]))
+
+
+@pytest.mark.parametrize(
+    ("features", "label", "message"),
+    [
+        ([[1.0], [2.0, 3.0]], 0, "features: expected an array of numbers, its rows of equal length"),
+        ([["a"], ["b"]], 0, "features: expected an array of numbers"),
+        (np.zeros((2, 0)), 0, "features: there are no columns"),
+        (np.ones((2, 1)), 2**40, "label: 1099511627776 is no integer of 32 bits"),
+        (np.ones((2, 1)), "1", "label: expected a number, got '1'"),
+        (np.ones((2, 1)), float("inf"), r"label\[0\] is inf: expected finite numbers"),
+    ],
+)
+def test_features_and_labels_that_are_no_numbers_are_refused_by_name(features, label, message, unchecked_types):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(features, [], [], label=label)
+
+
+def test_networkx_features_of_unequal_length_are_refused_by_name():
+    graph = nx.Graph()
+    graph.add_node("a", features=[1.0, 2])
+    graph.add_node("b", features=[1.0])
+    with pytest.raises(ValueError, match=r"features: node 'b' has shape \(1,\), the first node \(2,\)"):
         from_networkx(graph)

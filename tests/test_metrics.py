@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from jattn.metrics import accuracy, attention_auc, cosine_similarity
+from jattn.metrics import accuracy, attention_auc, cosine_similarity, regression_errors
 
 
 def column(*values):
@@ -69,3 +70,32 @@ def test_cosine_similarity_with_a_zero_vector_is_0():
 def test_outputs_that_are_not_finite_are_wrong(task):
     outputs = np.array([[0.0, -1.0], [np.nan, np.nan], [np.inf, np.nan]])[:, : 1 if task == "regression" else 2]
     assert accuracy(outputs, np.zeros(3, int), task) == pytest.approx(100 / 3)
+
+
+def test_errors_of_a_regression_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    label = rng.normal(3, 2, 50).astype(np.float32)
+    prediction = label + rng.normal(0, 0.5, 50).astype(np.float32)
+    errors = regression_errors(column(*prediction), label)
+    assert errors.mae == pytest.approx(mean_absolute_error(label, prediction))
+    assert errors.rmse == pytest.approx(root_mean_squared_error(label, prediction))
+    assert errors.r2 == pytest.approx(r2_score(label, prediction), rel=1e-5)
+    assert np.isnan(regression_errors(column(1, 2), np.array([2.5, 2.5])).r2)
+    assert np.isnan(regression_errors(np.zeros((0, 1), np.float32), np.zeros(0))).all()
+
+
+def test_accuracy_of_real_valued_labels_is_refused():
+    with pytest.raises(ValueError, match="label: accuracy is of whole numbers; for real-valued ones"):
+        accuracy(column(0.4, 1.6), np.array([0.4, 1.6]), "regression")
+
+
+def test_auc_takes_lists_and_masks_of_booleans_alone(unchecked_types):
+    attention, target = [0.1, 0.9, 0.8, 0.2, 0.7, 0.3], [1, 0, 0, 0, 1, 0]
+    present = [1, 1, 0, 1, 1, 1]
+    assert attention_auc(attention, target, np.array(present, bool)) == pytest.approx(100 / 3)
+    assert attention_auc(attention, target, [bool(here) for here in present]) == pytest.approx(100 / 3)
+    for mask in (present, np.array(present), np.array([0, 1, 3]), np.ones(5, bool)):
+        with pytest.raises(ValueError, match="present: expected a mask of booleans, one per node"):
+            attention_auc(np.array(attention), np.array(target), mask)
+    with pytest.raises(ValueError, match=r"attention: expected one number per target \(6,\), got shape \(5,\)"):
+        attention_auc(attention[:5], target)

@@ -50,6 +50,30 @@ def with_nodes(**fields):
         (lambda: jattn.Threshold(float("nan")), "tau: nan"),
         (lambda: jattn.TopK(1.5), "ratio: 1.5"),
         (lambda: jattn.TrainConfig(task="classify"), "task: 'classify' is not known"),
+        (
+            lambda: jattn.TrainConfig(decay_epochs=(3, 3)),
+            r"decay_epochs: \(3, 3\) is not allowed, an epoch is there twice",
+        ),
+        (lambda: jattn.TrainConfig(decay_epochs=(2.5,)), "decay_epochs: expected a whole number, got 2.5"),
+        (lambda: jattn.TrainConfig(learning_rate="1e-3"), "learning_rate: expected a number, got '1e-3'"),
+        (lambda: jattn.TrainConfig(weight_decay=None), "weight_decay: expected a number, got None"),
+        (lambda: jattn.Threshold("0.1"), "tau: expected a number, got '0.1'"),
+        (lambda: jattn.Threshold(True), "tau: expected a number, got True"),
+        (lambda: jattn.TopK([0.5]), r"ratio: expected a number, got \[0.5\]"),
+        (lambda: jattn.DiffPool(2.0), "clusters: expected a whole number, got 2.0"),
+        (lambda: jattn.Scorer(hidden="32"), "hidden: expected a whole number, got '32'"),
+        (lambda: jattn.Network(filters=(8, 8.5)), r"filters\[1\]: expected a whole number, got 8.5"),
+        (lambda: jattn.Network(order=None), "order: expected a whole number, got None"),
+        (lambda: jattn.Network(dropout="0"), "dropout: expected a number, got '0'"),
+        (lambda: jattn.Network(compact=1), "compact: expected True or False, got 1"),
+        (
+            lambda: jattn.Network(poolings=(jattn.Threshold(0.05),)),
+            r"poolings\[0\]: Threshold\(tau=0.05\) is no pooling",
+        ),
+        (lambda: jattn.AttentionPooling(0.05), "rule: 0.05 is no rule, expected Threshold"),
+        (lambda: jattn.AttentionPooling(jattn.Threshold), "rule: <class .*Threshold'> is no rule"),
+        (lambda: jattn.AttentionPooling(jattn.TopK(0.5), "mlp"), "scorer: expected a Scorer, got 'mlp'"),
+        (lambda: jattn.AttentionPooling(jattn.TopK(0.5), softmax="exact"), "softmax: 'exact' is not known"),
     ],
 )
 def test_what_is_not_known_is_refused(make, message):
@@ -64,6 +88,23 @@ def test_what_is_not_known_is_refused(make, message):
         ({"epochs": 0}, "epochs: 0 is not allowed"),
         ({"batch_size": 0}, "batch_size: 0 is not allowed"),
         ({"seeds": []}, "seeds: 0 is not allowed"),
+        ({"seeds": [0, 2**32]}, "seed: 4294967296 is not allowed, expected 0 to 4294967295"),
+        ({"seeds": [-1]}, "seed: -1 is not allowed"),
+        ({"attention": np.full((1, 9), np.nan, np.float32)}, r"attention\[0, 0\] is nan: expected finite numbers"),
+        ({"attention": np.full((1, 9), -1, np.float32)}, r"attention\[0, 0\] is -1.0: expected at least 0"),
+        ({"graphs": with_nodes(attention=np.full(9, np.inf))}, r"attention\[0\] is inf: expected finite numbers"),
+        ({"graphs": with_nodes(attention=np.arange(9) - 1.0)}, r"attention\[0\] is -1.0: expected at least 0"),
+        ({"graphs": with_nodes(features=np.zeros((9, 0)))}, "features: there are no columns"),
+        ({"graphs": with_label(np.array([0, np.nan, 1]))}, r"label\[1\] is nan: expected finite numbers"),
+        ({"graphs": with_label(np.array([0, 2**40, 1]))}, "label: 0 to 1099511627776 are not all integers of 32 bits"),
+        (
+            {
+                "graphs": with_label(np.array([0, 0.4, 1.6])),
+                "config": jattn.TrainConfig("classification"),
+                "network": jattn.Network(outputs=2),
+            },
+            r"label\[1\] is 0.4: a class is a whole number",
+        ),
         ({"attention": np.zeros((1, 5), np.float32)}, r"attention: expected shape \(1, 9\), got \(1, 5\)"),
         ({"config": jattn.TrainConfig("classification")}, "label: 2 to 4, but the network has classes 0 to 0"),
         ({"network": jattn.Network(outputs=2)}, "network: it has 2 outputs, but regression is of 1 number a graph"),
@@ -219,3 +260,64 @@ def test_ground_truth_pooling_asks_for_its_target():
     network = jattn.Network(poolings=(jattn.AttentionPooling(jattn.Threshold(0.1), jattn.Scorer("truth")),))
     with pytest.raises(ValueError, match='needs nodes\\["attention"\\]'):
         network.init(jax.random.key(0), jax.tree.map(jnp.asarray, graph))
+
+
+def test_weights_are_those_of_the_network(unchecked_types):
+    network, graph = jattn.Network((4,)), jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
+    params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), graph)["params"])
+    kernel = params["conv_0"]["linear"]["kernel"]
+    for wrong, message in (
+        (
+            {**params, "pool_0": {"scorer": {"kernel": np.zeros((1, 4))}}},
+            "params: pool_0/scorer/kernel is no weight of",
+        ),
+        ({"output": params["output"]}, "params: conv_0/linear/bias is missing; there are"),
+        (
+            {**params, "conv_0": {"linear": {**params["conv_0"]["linear"], "kernel": kernel[:, :3]}}},
+            r"params: conv_0/linear/kernel has shape \(3, 2, 4\) for each seed, the network needs \(4, 2, 4\)",
+        ),
+    ):
+        for predict in (jattn.predict_seeds, lambda *of: jattn.leave_one_out_seeds(*of, "regression")):
+            with pytest.raises(ValueError, match=message):
+                predict(network, wrong, GRAPHS)
+
+
+def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost():
+    network, padded, graphs = jattn.Network(), jax.device_put(jattn.pad(GRAPHS)), jax.device_put(GRAPHS)
+    variables = network.init(jax.random.key(0), padded)
+    unpadded = "graph: it is not padded: its last graph, of 4 nodes, would count as padding"
+    for call in (
+        lambda: network.apply(variables, graphs),
+        lambda: jattn.drop_nodes(graphs, jnp.ones(9, bool)),
+        lambda: jattn.leave_one_out(lambda graph, kept: jnp.zeros((3, 1)), graphs),
+        lambda: network.init(jax.random.key(0), graphs),
+    ):
+        with pytest.raises(ValueError, match=unpadded):
+            call()
+    one = jax.device_put(jattn.select(GRAPHS, [1]))
+    said = network.apply(variables, one, jattn.edges(one, jnp.array([True]))).prediction
+    np.testing.assert_allclose(said, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
+    again = jattn.drop_nodes(jattn.drop_nodes(padded, jnp.arange(16) != 8), jnp.arange(16) != 0)
+    assert again.n_node.tolist()[:3] == [1, 3, 3]  # padding stays padding
+
+
+@pytest.mark.parametrize("kept", [np.array([0, 2]), np.ones(16, int), np.ones(9, bool), np.array([True])])
+def test_nodes_are_dropped_by_a_mask_of_all_rows(kept, unchecked_types):
+    with pytest.raises(ValueError, match=r"kept: expected a mask of booleans, one per row of the batch \(16\), got"):
+        jattn.drop_nodes(jattn.pad(GRAPHS), kept)
+
+
+def test_graphs_are_chosen_by_numbers_masks_and_slices(unchecked_types):
+    expected = [2, 4]
+    for ids in ([0, 2], np.array([0, 2]), (0, 2), np.array([True, False, True]), [True, False, True], slice(0, 3, 2)):
+        assert jattn.select(GRAPHS, ids).n_node.tolist() == expected
+    assert jattn.select(GRAPHS, []).n_node.tolist() == []
+    for ids, message in (
+        (np.array([True, False]), r"ids: expected a mask of booleans, one per graph \(3\), got bool of shape \(2,\)"),
+        ([0.5], r"ids: expected whole numbers, \[chosen\], got float64"),
+        (np.zeros((1, 2), int), r"ids: expected whole numbers, \[chosen\], got int64 of shape \(1, 2\)"),
+        ([3], "ids: 3 is out of range: there are 3 graphs"),
+        ([-1], "ids: -1 is out of range"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            jattn.select(GRAPHS, ids)

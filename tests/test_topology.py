@@ -3,9 +3,10 @@
 import chex
 import jax
 import jax.numpy as jnp
+import jraph
 import numpy as np
 import pytest
-from graph_strategies import BUCKET, USUAL, make_graph, pad, rows
+from graph_strategies import BUCKET, EMPTY, ONE_NODE, USUAL, make_graph, pad, rows
 
 from jattn.chebyshev import chebyshev_filter, chebyshev_terms
 from jattn.graphs import from_dense
@@ -246,3 +247,70 @@ def test_dropping_everything_then_more_changes_nothing():
 def test_arrays_of_the_host_make_the_same_topology(storage):
     on_host = jax.tree.map(np.asarray, pad([USUAL]))
     chex.assert_trees_all_equal(STORAGES[storage](on_host), STORAGES[storage](pad([USUAL])))
+
+
+@each_storage
+def test_reductions_are_over_kept_nodes_whatever_other_rows_hold(storage):
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9), EMPTY])).keep(rows([], np.arange(11) % 4 > 0))
+    kept = np.asarray(topology.kept)
+    x = jnp.asarray(np.random.default_rng(0).normal(-3, 1, (BUCKET.nodes, 4)), jnp.float32)  # all maxima are negative
+    for left in (7.0, jnp.nan, jnp.inf):
+        dirty = jnp.where(kept[:, None], x, left)
+        for name, of_rows in (("sum", np.sum), ("mean", np.mean), ("max", np.max)):
+            function = getattr(topology, name)
+            actual, gradient = function(dirty), jax.grad(lambda x, f=function: f(x).sum())(dirty)
+            for graph, (start, end) in enumerate(((0, 6), (6, 11))):
+                own = np.asarray(x[start:end])[kept[start:end]]
+                np.testing.assert_allclose(actual[graph], of_rows(own, axis=0), rtol=1e-5)
+            assert not np.any(actual[2])  # no nodes
+            assert np.isfinite(gradient).all()
+            assert not gradient[~kept].any()
+        s = jnp.where(kept[:, None], jnp.abs(x[:, :2]), left)
+        expected = np.asarray(s[:6])[kept[:6]].T @ np.asarray(x[:6])[kept[:6]]
+        np.testing.assert_allclose(topology.outer_sum(s, dirty)[0], expected, rtol=1e-4)
+
+
+@each_storage
+@pytest.mark.parametrize("kind", ["sum", "mean", "max"])
+def test_the_readout_of_masked_rows_is_that_of_relu(kind, storage):
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
+    x = topology.zero_dropped(jnp.sin(jnp.arange(BUCKET.nodes * 3.0).reshape(-1, 3)))
+    np.testing.assert_allclose(topology.readout(x, kind), getattr(topology, kind)(jax.nn.relu(x)), rtol=1e-6)
+
+
+def test_the_plain_softmax_is_shift_invariant_and_the_papers_is_not(unchecked_types):
+    topology = edges(pad([USUAL, ONE_NODE, EMPTY])).keep(rows([], np.arange(7) != 2))
+    scores = jnp.asarray(np.random.default_rng(1).normal(size=BUCKET.nodes) * 3, jnp.float32)
+    plain = topology.softmax(scores, "plain")
+    for shift in (-500, -20, 1000):
+        np.testing.assert_allclose(topology.softmax(scores + shift, "plain"), plain, rtol=1e-3)
+    np.testing.assert_allclose(topology.sum(plain)[:2], 1, rtol=1e-6)
+    assert not plain[~topology.kept].any()
+    np.testing.assert_allclose(plain, topology.softmax(scores), rtol=1e-4)
+    assert topology.sum(topology.softmax(jnp.full(BUCKET.nodes, -20.0)))[1] < 0.03
+    gradient = jax.grad(lambda s: (topology.softmax(s, "plain") * jnp.arange(BUCKET.nodes)).sum())(scores)
+    assert np.isfinite(gradient).all()
+    assert abs(float(gradient[6])) < 1e-6  # of a node alone in its graph
+    emptied = topology.keep(jnp.zeros(BUCKET.nodes, bool))
+    assert not emptied.softmax(scores, "plain").any()
+    with pytest.raises(ValueError, match="softmax: 'soft' is not known"):
+        topology.softmax(scores, "soft")
+
+
+@each_storage
+def test_an_unpadded_graph_is_refused(storage):
+    for graph in (USUAL, jraph.batch_np([USUAL, ONE_NODE]), jraph.batch_np([USUAL, EMPTY])):
+        with pytest.raises(ValueError, match=r"graph: it is not padded: its last graph, of \d nodes, would count as"):
+            STORAGES[storage](graph)
+        real = jnp.ones(len(graph.n_node), bool)
+        told = edges(graph, real) if storage == "edges" else blocks(graph, len(graph.nodes["features"]), real)
+        assert told.kept.all()
+
+
+@pytest.mark.parametrize("mask", [np.array([0, 2]), np.ones(3, bool), np.ones(BUCKET.nodes), [True] * BUCKET.nodes])
+def test_masks_are_booleans_one_a_row(mask, unchecked_types):
+    topology = edges(pad([USUAL]))
+    with pytest.raises(ValueError, match="mask: expected a mask of booleans, one per row of the batch"):
+        topology.keep(mask)
+    with pytest.raises(ValueError, match="real: expected a mask of booleans, one per graph"):
+        edges(pad([USUAL]), mask)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import NETWORKS, USUAL, pad, params_of
 
-from jattn import AttentionPooling, Network, Threshold
+from jattn import AttentionPooling, Network, Scorer, Threshold
 from jattn.files import read_arrays, write_arrays
 from jattn.weights import describe, load_network, network_from, save_network
 
@@ -42,6 +42,49 @@ def test_a_rule_of_ones_own_can_not_be_saved(rule, tmp_path):
     network = Network(poolings=(AttentionPooling(rule),))
     with pytest.raises(ValueError, match="only poolings by Threshold or TopK can be saved"):
         save_network(tmp_path / "weights.npz", network, {})
+
+
+def test_the_kind_of_softmax_is_kept_and_files_without_it_have_the_papers():
+    network = Network(poolings=(AttentionPooling(Threshold(0.1), softmax="plain"),))
+    described = describe(network)
+    assert network_from(described) == network
+    del described["poolings"][0]["softmax"]
+    assert network_from(described).poolings[0].softmax == "clamped"
+
+
+def test_a_subclass_can_not_be_saved(tmp_path):
+    class Mine(Network):
+        pass
+
+    with pytest.raises(ValueError, match="network: Mine is a subclass, whose layers a file can't know"):
+        save_network(tmp_path / "weights.npz", Mine(), {})
+
+
+def test_numbers_of_numpy_are_saved(tmp_path):
+    rule = Threshold(np.float32(0.25))
+    scorer = Scorer("mlp", hidden=np.int64(6), scale=np.float64(2))
+    network = Network(
+        np.array([8, 8]),
+        np.int8(3),
+        hidden=np.int32(5),
+        outputs=np.int64(2),
+        dropout=np.float32(0.5),
+        compact=np.bool_(True),
+        poolings=[AttentionPooling(rule, scorer)],
+    )
+    plain = Network(
+        (8, 8),
+        3,
+        hidden=5,
+        outputs=2,
+        dropout=0.5,
+        compact=True,
+        poolings=(AttentionPooling(Threshold(0.25), Scorer("mlp", hidden=6, scale=2.0)),),
+    )
+    assert network == plain
+    assert hash(network) == hash(plain)
+    save_network(tmp_path / "weights.npz", network, {})
+    assert load_network(tmp_path / "weights.npz")[0] == plain
 
 
 @pytest.mark.parametrize("content", [b"", b"neither zip nor npz", None])

@@ -10,6 +10,8 @@ from jraph import GraphsTuple
 from jattn.graphs import select
 from jattn.options import expect_at_least
 
+_SPLIT, _FOLDS = 1, 2  # random streams that share no numbers with each other, nor with that of training's batches
+
 
 def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 0) -> dict[str, GraphsTuple]:
     """The graphs that `size_split_ids` chooses.
@@ -50,7 +52,7 @@ def size_split_ids(
     if not len(small):
         sizes = f"of {len(n_node)} graphs the smallest has {n_node.min()}" if len(n_node) else "there are no graphs"
         raise ValueError(f"largest: no graph to train on has at most {largest} nodes; {sizes}")
-    drawn = np.random.default_rng(seed).permutation(small)[:most]
+    drawn = np.random.default_rng([seed, _SPLIT]).permutation(small)[:most]
     rest = np.setdiff1d(np.arange(len(n_node)), drawn)
     if not len(rest):
         raise ValueError(
@@ -88,5 +90,5 @@ def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, " 
     """
     if not 2 <= k <= count:
         raise ValueError(f"k: {k} folds of {count} graphs are not possible, expected 2 to {count}")
-    parts = np.array_split(np.random.default_rng(seed).permutation(count), k)
+    parts = np.array_split(np.random.default_rng([seed, _FOLDS]).permutation(count), k)
     return [(np.concatenate(parts[:i] + parts[i + 1 :]), part) for i, part in enumerate(parts)]
