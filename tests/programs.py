@@ -139,10 +139,10 @@ def packed_program(name, storage):
 
 
 def assert_close(actual, expected, tolerance=2e-5):
+    """Every entry, not the array as a whole: |actual - expected| <= tolerance (1 + |expected|)."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.shape == expected.shape
-    if expected.size:
-        assert np.abs(1.0 * actual - expected).max() <= tolerance * max(1, np.abs(expected).max())
+    np.testing.assert_allclose(1.0 * actual, 1.0 * expected, rtol=tolerance, atol=tolerance)
 
 
 def assert_same_result(actual, expected, graphs):

@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).with_name("on_devices.py")
 def results(tmp_path_factory):
     file = tmp_path_factory.mktemp("devices") / "results.npz"
     eight = {**os.environ, "JAX_NUM_CPU_DEVICES": "8"}
-    done = subprocess.run([sys.executable, PROGRAM, file], env=eight, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, PROGRAM, file], env=eight, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return dict(np.load(file))
 

@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 from mirror import CONTENT, Mirror
+from waiting import wait_until
 
 from jattn.datasets import download
 from jattn.datasets.download import DownloadError, cache_folder, fetch
@@ -202,10 +203,10 @@ def test_a_killed_process_leaves_what_the_next_goes_on_with(tmp_path, mirrors):
     process = program(tmp_path, mirrors[0])
     assert mirrors[0].halfway.wait(20)
     partial = tmp_path / ".a.bin.partial"
-    while not (partial.exists() and partial.stat().st_size):
-        assert process.poll() is None
+    wait_until(lambda: process.poll() is not None or (partial.exists() and partial.stat().st_size > 0))
+    assert process.poll() is None
     process.kill()
-    process.wait()
+    process.wait(timeout=60)
     mirrors[0].pause.set()
     get(tmp_path, mirrors[0])
     assert mirrors[0].asked[1] > 0

@@ -34,7 +34,11 @@ def test_a_command_starts_whatever_backend_is_asked_for(backend):
 def test_a_backend_that_exists_stays_the_choice_of_who_draws_in_the_same_process():
     code = "import os, experiments, matplotlib; print(matplotlib.get_backend(), os.environ['MPLBACKEND'])"
     shown = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "MPLBACKEND": "svg"}, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "MPLBACKEND": "svg"},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert shown.stdout == "svg svg\n"
 

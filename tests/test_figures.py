@@ -238,7 +238,10 @@ def test_a_study_has_a_panel_for_every_setting(tmp_path):
 
 
 def test_one_trial_is_enough_of_a_study(tmp_path):
-    save(study_figure(trials(1, threshold=[0.01], scorer=["mlp"])), tmp_path / "study.png")
+    figure = study_figure(trials(1, threshold=[0.01], scorer=["mlp"]))
+    assert [axes.get_xlabel() for axes in figure.axes if axes.axison] == ["trial", "threshold", "scorer"]
+    save(figure, tmp_path / "study.png")
+    assert imread(tmp_path / "study.png").ndim == 3
 
 
 def test_rings_are_explained_where_there_is_a_target():

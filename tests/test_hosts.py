@@ -6,6 +6,7 @@ import time
 
 import pytest
 from test_resume import assert_same_run, epochs_done, start
+from waiting import wait_until
 
 ONE_SEED = ["--seeds", "1"]  # so that the processes share every batch
 
@@ -33,12 +34,11 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
 
     out = tmp_path / "run"
     first, second = start_two(out)
-    while first.poll() is None and epochs_done(out) < 11:
-        time.sleep(0.002)
+    wait_until(lambda: first.poll() is not None or epochs_done(out) >= 11)
     lost = time.monotonic()
     second.kill()
     _, shown = first.communicate(timeout=90)
-    second.communicate()
+    second.communicate(timeout=60)
     assert first.returncode == 75
     assert "another process was lost" in shown
     assert "start all again, and the run goes on" in shown
@@ -62,8 +62,7 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
 def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     out = tmp_path / "run"
     processes = start_two(out)
-    while processes[0].poll() is None and epochs_done(out) < 3:
-        time.sleep(0.002)
+    wait_until(lambda: processes[0].poll() is not None or epochs_done(out) >= 3)
     processes[1].send_signal(signal.SIGTERM)
     said = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [143, 143], said

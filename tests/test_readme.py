@@ -15,7 +15,9 @@ def test_the_examples_print_what_the_readme_says():
     example, _, of_ones_own = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     code = f"{example}\n{of_ones_own}"
     as_users_do = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    run = subprocess.run([sys.executable, "-c", code], env=as_users_do, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=as_users_do, capture_output=True, text=True, check=True, timeout=500
+    )
     *lines, last = run.stdout.splitlines()
     assert re.fullmatch(r"loss \d+, labels of \d+ nodes, padding included", last)
     # Numbers are those of one machine; elsewhere they may differ a little.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from experiments import colors, stages
 from jattn import Network, load_network
@@ -77,8 +78,7 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undis
         rng.integers(14, 20),
     ):  # of 20 epochs, 8 of them the twin's
         process = start(out)
-        while process.poll() is None and epochs_done(out) < at_least:
-            time.sleep(0.002)
+        wait_until(lambda: process.poll() is not None or epochs_done(out) >= at_least)  # noqa: B023
         time.sleep(rng.uniform(0, 0.06))  # a save takes 0.04 s
         process.kill()
         process.communicate(timeout=60)
@@ -92,8 +92,7 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undis
 def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(undisturbed, tmp_path):
     out, rarely = tmp_path / "run", ["--checkpoint-every", "100"]
     process = start(out, *rarely)
-    while process.poll() is None and epochs_done(out) < 11:  # the third of the second stage
-        time.sleep(0.002)
+    wait_until(lambda: process.poll() is not None or epochs_done(out) >= 11)  # the third of the second stage
     process.send_signal(signal.SIGTERM)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fake_runs import program, run
+from waiting import wait_until
 
 from experiments import sweep
 from experiments.sweeps.attempts import state
@@ -69,9 +69,8 @@ def test_a_job_whose_time_ends_saves_and_is_queued_again(fake, cluster, monkeypa
     assert "gpus" not in (cluster / "script.sh").read_text()
     folder = fake / "weak_seeds=0-1"
     task = start_task(cluster, 0)
-    while not (folder / "told").exists():
-        assert task.poll() is None, task.communicate()
-        time.sleep(0.01)
+    wait_until(lambda: (folder / "told").exists() or task.poll() is not None)
+    assert task.poll() is None, task.communicate(timeout=60)
     told = json.loads((folder / "told").read_text())
     for pid in (int((cluster / "pid").read_text()), told["pid"]):  # SLURM sends it to every process of a job
         os.kill(pid, signal.SIGUSR2)
@@ -118,8 +117,7 @@ def test_the_sample_job_saves_before_its_time_ends_and_is_queued_again(tmp_path)
         job = subprocess.Popen(
             ["bash", ROOT / "docs/slurm.sbatch", "OUT", "tu", "weak", "--tune", "3"], env=environment
         )
-        while not (tmp_path / "ran").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "ran").exists)
         job.send_signal(number)
         return job.wait(timeout=60)
 
@@ -132,4 +130,4 @@ def test_the_sample_job_saves_before_its_time_ends_and_is_queued_again(tmp_path)
 
 def test_who_waits_for_a_job_does_without_jax():
     check = "import sys, experiments.sweeps.resumable; sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", check], timeout=120).returncode == 0

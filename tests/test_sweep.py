@@ -6,13 +6,13 @@ import re
 import shlex
 import signal
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_runs import attempts, program, run, summary
 from filelock import FileLock
+from waiting import wait_until
 
 from experiments import sweep
 from experiments.sweeps import pool
@@ -101,15 +101,14 @@ def test_jobs_save_when_the_sweep_is_asked_to_end_and_go_on_later(number, fake, 
     slow = fake / "weak_seeds=2-3"
 
     def ask():
-        while not (slow / "told").exists():
-            time.sleep(0.01)
+        wait_until((slow / "told").exists)
         os.kill(os.getpid(), number)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     with pytest.raises(SystemExit) as stop:
         run(fake, *arguments)
-    asking.join()
+    asking.join(timeout=60)
     assert stop.value.code == 128 + number
     assert (slow / "saved").exists()
     assert (slow / "status").read_text() == "143\n"

@@ -48,9 +48,11 @@ def test_values_of_several_layers_have_names_of_their_own_and_nan_is_left_out(tm
     assert read_events(tmp_path / "events") == [("attention_auc_1", 4, 60.0), ("loss", 4, 2.0)]
 
 
-def test_without_a_folder_nothing_is_written(tmp_path):
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where tensorboardX writes if it is told no folder
     with EventFile(None, done=0) as file:
         file.write({"epoch": 1, "loss": {"mean": 2.0}})
+    assert not list(tmp_path.iterdir())
 
 
 def test_lines_tell_speed_compilation_and_memory(tmp_path):
