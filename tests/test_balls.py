@@ -8,6 +8,7 @@ import jraph
 import networkx as nx
 import numpy as np
 import pytest
+from cases import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import changed_costs
@@ -73,7 +74,7 @@ def params_of(network, seeds):
     return jax.vmap(lambda key: network.init(key, graph)["params"])(jax.random.split(jax.random.key(1), seeds))
 
 
-@pytest.mark.parametrize(("name", "seeds"), [("chebynet", 1), ("chebygin", 2), ("gcn", 3)])
+@pytest.mark.parametrize(("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), ("gcn", 3)])
 def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
     graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
     done, by_ball = [], []
@@ -100,6 +101,7 @@ def test_seeds_side_by_side_give_what_they_do_one_after_another(small):
     np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_in_double_precision_they_agree_to_nine_digits(small):
     network, graph = NETWORKS["chebynet"], GRAPHS[1]
     chunks = chunks_of(graph, network, width=2)

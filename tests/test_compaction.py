@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import graph_lists, make_graph, seeds
 from hypothesis import given
 from programs import assert_close, fast, gather_small, pack_small, random_mask, total_loss
@@ -20,6 +21,8 @@ from jattn.pooling import AttentionPooling, Threshold
 from jattn.seeds import train_seeds
 from jattn.topology import edges
 from jattn.training import TrainConfig
+
+pytestmark = pytest.mark.default_xla
 
 LAYOUTS = [
     Layout(merged=1, block=8),
@@ -116,13 +119,14 @@ def branch_of(count):
 NODES = {0: 5, 1: 20, 2: 30, 3: 38, 4: sum(SIZES)}  # kept by the branches; the last is that of all rows
 
 
-@pytest.mark.parametrize("readout", ["max", "sum", "mean"])
+@pytest.mark.parametrize("readout", ["max", slow("sum"), slow("mean")])
 @pytest.mark.parametrize("branch", NODES)
 def test_every_branch_gives_the_loss_and_the_gradient_of_all_rows(branch, readout):
     assert branch_of(NODES[branch]) == branch
     assert_same(NODES[branch], readout=readout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 10, 30, sum(SIZES)])
 def test_poolings_one_after_another_give_the_same(count):
     assert_same(count, poolings=2)
@@ -143,6 +147,7 @@ def test_without_blocks_there_is_nothing_to_compact():
     np.testing.assert_array_equal(*(network(c).apply(params, graph, edges(graph)).prediction for c in (True, False)))
 
 
+@pytest.mark.slow
 def test_seeds_one_after_another_train_as_each_alone():
     graphs = jraph.batch_np(GRAPHS)
     learned = AttentionPooling(Threshold(0.15))

@@ -61,6 +61,7 @@ def test_a_program_goes_by_the_cost_model_that_it_was_planned_with():
     assert all(model is planned for model in models)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", COST_MODELS)
 def test_predictions_do_not_depend_on_the_cost_model(backend):
     network, graphs = Network((4, 4)), GRAPHS

@@ -11,6 +11,8 @@ from on_devices import COUNTS, EVALUATED, SEEDS
 
 from experiments import colors
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(__file__).with_name("on_devices.py")
 
 

@@ -37,6 +37,7 @@ os.process_cpu_count = os.cpu_count  # what Python has there, from 3.13 on
 WITHOUT_UNIX = WITHOUT_UNIX.replace("OS", repr(OF_UNIX[os]), 1).replace("SIGNAL", repr(OF_UNIX[signal]), 1)
 
 
+@pytest.mark.slow
 def test_commands_start_on_a_system_that_is_no_unix(tmp_path):
     code = f"""{WITHOUT_UNIX}
 for name in ("colors", "tu", "paper", "sweep", "initialization", "published", "triangles", "mnist75sp"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from cases import slow
 
 from experiments import colors, protocol
 from jattn.diffpool import DiffPool
@@ -20,6 +21,7 @@ def run(arguments: list[str], out) -> dict:
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.default_xla
 def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
     results = run([], tmp_path / "run")
     assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
@@ -45,6 +47,7 @@ def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
     assert "attention: epoch 2 of 2" in shown.err
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_bits(tmp_path):
     first, second = run(["supervised"], tmp_path / "a"), run(["supervised"], tmp_path / "b")
     assert first["subsets"] == second["subsets"]
@@ -54,6 +57,7 @@ def test_the_same_command_gives_the_same_bits(tmp_path):
             assert a[name].tobytes() == b[name].tobytes()
 
 
+@pytest.mark.slow
 def test_a_seed_trains_the_same_among_others_and_alone(tmp_path):
     together = run(["supervised"], tmp_path / "together")
     alone = run(["supervised", "--seed", "1"], tmp_path / "alone")
@@ -74,7 +78,9 @@ def test_every_preset_makes_the_network_that_it_names(preset):
         assert (network.poolings[1].scorer.kind == "mlp") == preset.endswith("-d")
 
 
-@pytest.mark.parametrize("preset", ["global", "unsupervised-gin-topk", "upper-bound", "weak-d", "global-gcn"])
+@pytest.mark.parametrize(
+    "preset", ["global", *map(slow, ["unsupervised-gin-topk", "upper-bound", "weak-d", "global-gcn"])]
+)
 def test_presets_of_every_kind_run(preset, tmp_path):
     results = run([preset], tmp_path / "run")
     aucs = results["subsets"]["all"]["attention_auc"]
@@ -88,6 +94,7 @@ def test_validation_takes_the_place_of_the_test_subsets(tmp_path):
     assert results["subsets"].keys() == {"validation", "all"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["global", "diffpool"])
 def test_leave_one_out_gives_networks_without_attention_an_auc(preset, tmp_path):
     results = run([preset, "--leave-one-out-auc"], tmp_path / "run")
@@ -190,6 +197,7 @@ def test_two_runs_that_start_together_have_folders_of_their_own(tmp_path, monkey
     assert len(folders) == 3
 
 
+@pytest.mark.slow
 def test_one_graph_of_each_subset_is_enough(tmp_path):
     out = tmp_path / "run"
     colors.EXPERIMENT.main(

@@ -33,6 +33,7 @@ def test_a_run_keeps_its_checkpoints_in_a_folder_of_any_name(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [ODD]
 
 
+@pytest.mark.slow
 def test_studies_in_folders_of_odd_names_are_files_there(tmp_path, toy):
     small = [
         "--largest",

@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import USUAL, make_graph, pad
 from programs import NETWORKS, STORAGES, each_storage, params_of
 
 GRAPH = pad([USUAL, make_graph(5, 0.5, 9)])
-SOFT = ["gcn", "chebygin", "diffpool"]  # with every readout and kind of pooling
+SOFT = ["gcn", slow("chebygin"), slow("diffpool")]  # with every readout and kind of pooling
 
 
 @functools.cache
@@ -54,6 +55,7 @@ def test_the_jacobian_is_the_same_in_both_modes(name, storage):
     assert np.isfinite(second).all()
 
 
+@pytest.mark.slow
 @each_storage
 def test_the_hessian_is_symmetric_and_that_of_differences(storage):
     def loss(x):

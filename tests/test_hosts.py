@@ -8,6 +8,8 @@ import pytest
 from test_resume import assert_same_run, epochs_done, start
 from waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 ONE_SEED = ["--seeds", "1"]  # so that the processes share every batch
 
 

@@ -80,6 +80,7 @@ def trained(start_from=None, **changes):
     return jax.device_get(last.state)
 
 
+@pytest.mark.slow
 def test_replacing_p_is_training_from_it():
     def doubled(state):
         p = jax.device_get(state.params["pool_1"]["scorer"]["projection"]["kernel"])
@@ -108,6 +109,7 @@ def rows(file):
     return list(csv.DictReader(file.read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypatch, capsys):
     stages, train = [], initialization.train
 
@@ -163,6 +165,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
         assert file.read_text() == f"{changed}\n{rest}"
 
 
+@pytest.mark.slow
 def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
     out = tmp_path / "study"
     chosen = ["--models", "gin", "--supervision", "unsupervised", "--distributions", "uniform"]

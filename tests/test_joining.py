@@ -25,6 +25,7 @@ def address():
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", [0, 1])
 def test_a_process_that_no_other_joins_ends_at_the_time_limit(process, tmp_path):
     which = ["--coordinator", address(), "--processes", "2", "--process", str(process)]
@@ -47,6 +48,7 @@ def test_a_step_of_fewer_processes_than_its_job_is_refused_at_once(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", ["1", "2"])
 def test_what_a_batch_system_says_is_told_where_the_others_do_not_come(tasks, tmp_path):
     asked = ["--coordinator", "auto", "--coordinator-timeout", "2", "--out", str(tmp_path / "run")]

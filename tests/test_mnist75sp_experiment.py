@@ -31,6 +31,7 @@ def run(arguments, data_dir, out):
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.default_xla
 def test_the_default_is_supervised(data_dir, tmp_path, capsys):
     results = run([], data_dir, tmp_path / "run")
     assert results["subsets"].keys() == {"orig", "noisy", "noisyc", "all"}
@@ -94,6 +95,7 @@ def test_fewer_images_and_a_validation_split(data_dir, tmp_path):
     assert (tmp_path / "run/graphs.png").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["upper-bound", "unsupervised-gin-topk", "global-gcn"])
 def test_presets_of_every_kind_run(preset, data_dir, tmp_path):
     overridden = ["--hidden", "5"] if "gin" in preset else []

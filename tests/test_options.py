@@ -185,6 +185,7 @@ def test_one_way_edges_are_refused_where_batches_are_padded():
         jattn.pad(GRAPHS._replace(edges=np.ones(5)))
 
 
+@pytest.mark.slow
 def test_nodes_that_a_rule_of_ones_own_keeps_are_among_those_that_were_there():
     graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
     everything = jattn.AttentionPooling(lambda alpha, topology: alpha >= 0)
@@ -200,6 +201,7 @@ def test_leaving_nodes_out_needs_the_largest_size_inside_jit():
         jax.jit(lambda graph: jattn.leave_one_out(lambda graph, kept: jnp.zeros((4, 1)), graph))(jattn.pad(GRAPHS))
 
 
+@pytest.mark.slow
 def test_nodes_are_left_out_with_64_bits_too():
     graphs = jattn.pad(GRAPHS)
     graph_of = np.repeat(np.arange(4), graphs.n_node)

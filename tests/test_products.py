@@ -16,6 +16,8 @@ from jattn.products import (
     symmetric_product,
 )
 
+pytestmark = pytest.mark.default_xla
+
 
 def plain_symmetric(adjacency, x):
     return jnp.einsum("bij,bjf->bif", adjacency, x)

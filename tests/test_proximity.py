@@ -85,6 +85,7 @@ def in_one_block(graph):
     return blocks(graph, NODES)
 
 
+@pytest.mark.slow
 @fast
 @given(SIZES, st.booleans(), seeds)
 def test_networks_say_the_same_as_with_every_edge_listed(sizes, squared, seed):

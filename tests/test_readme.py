@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_examples_print_what_the_readme_says():
     printed = re.search(r"It prints\n+```text\n(.*?)```", README, re.DOTALL)[1]
     example, _, of_ones_own = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

@@ -9,6 +9,7 @@ import jraph
 import numpy as np
 import optax
 import pytest
+from cases import slow
 from jraph import GraphsTuple
 
 from jattn.leave_one_out import leave_one_out
@@ -100,7 +101,8 @@ def three_steps(case, topology_of):
     return params, first
 
 
-@pytest.mark.parametrize("storage", TOPOLOGIES)
+@pytest.mark.default_xla
+@pytest.mark.parametrize("storage", ["blocks", slow("edges")])
 @pytest.mark.parametrize("name", INDEX)
 def test_network_and_three_training_steps_give_the_reference_numbers(name, storage):
     case = Case(name)
@@ -134,7 +136,7 @@ def test_network_and_three_training_steps_give_the_reference_numbers(name, stora
             assert_close(w, expected_w)
 
 
-@pytest.mark.parametrize("storage", TOPOLOGIES)
+@pytest.mark.parametrize("storage", ["blocks", slow("edges")])
 @pytest.mark.parametrize("name", [name for name in INDEX if INDEX[name]["pool"] is None])
 def test_leave_one_out_gives_the_reference_labels(name, storage):
     case = Case(name)

@@ -68,6 +68,7 @@ def epochs_done(out):
     return len(read_lines(file)) if file.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undisturbed, tmp_path):
     seed = time.time_ns() % 1000  # other moments each time; a failure tells it
     print(f"seed {seed}")
@@ -89,6 +90,8 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undis
     assert_same_run(out, undisturbed[0])
 
 
+@pytest.mark.default_xla
+@pytest.mark.slow
 def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(undisturbed, tmp_path):
     out, rarely = tmp_path / "run", ["--checkpoint-every", "100"]
     process = start(out, *rarely)
@@ -104,6 +107,7 @@ def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(undisturbed, tmp_pat
     assert_same_run(out, undisturbed[0])
 
 
+@pytest.mark.slow
 def test_a_finished_run_shows_its_table_again(undisturbed):
     out, first = undisturbed
     before = (out / "results.json").stat().st_mtime_ns

@@ -206,6 +206,7 @@ def blobs(count, seed=0):
     return coarse.repeat(4, 1).repeat(4, 2)
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_gives_in_order():
     images, custom = blobs(120), Segmentation(segments=60, most=20, compactness=0.5)
     assert same(superpixels(images, custom, processes=2), superpixels(images, custom, processes=1))
@@ -318,6 +319,7 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
     assert same(found, superpixels(blobs(2)))
 
 
+@pytest.mark.slow
 def test_runs_that_start_at_once_share_a_file(tmp_path):
     code = (
         "import numpy as np, pathlib, sys\n"

@@ -268,6 +268,7 @@ def test_sweeps_of_the_documentation_are_understood(monkeypatch):
     assert found == [20, 100, 20, 4, 10, 12, 100]
 
 
+@pytest.mark.slow
 def test_runs_themselves_are_swept(tmp_path, capsys):
     out = tmp_path / "out"
     run(out, "supervised", "--seeds", "2", "--", "--epochs", "2", "--train-graphs", "20", "--test-graphs", "6")

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import BUCKET, EMPTY, ONE_NODE, USUAL, make_graph, pad, rows
 
 from jattn.chebyshev import chebyshev_filter, chebyshev_terms
@@ -13,6 +14,8 @@ from jattn.graphs import from_dense
 from jattn.layers import ChebyGINConv
 from jattn.pooling import Threshold, TopK
 from jattn.topology import blocks, edges
+
+pytestmark = pytest.mark.default_xla
 
 STORAGES = {"edges": edges, "blocks": lambda graph: blocks(graph, len(graph.nodes["features"]))}
 each_storage = pytest.mark.parametrize("storage", STORAGES)
@@ -128,7 +131,7 @@ def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
 @each_storage
 @pytest.mark.parametrize("aggregation", ["mean", "sum"])
 @pytest.mark.parametrize("features", [2, 5], ids=["narrower", "wider"])
-@pytest.mark.parametrize("order", range(1, 8))
+@pytest.mark.parametrize("order", [1, 2, *map(slow, [3, 4, 5, 6]), 7])
 def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, aggregation, storage):
     topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
     rng = np.random.default_rng(order)

@@ -69,6 +69,7 @@ def test_training_gives_up_its_old_state_without_a_complaint():
     assert np.isfinite(loss).all()
 
 
+@pytest.mark.default_xla
 def test_seeds_together_equal_seeds_alone():
     keys = jax.random.split(jax.random.key(3), 3)
     orders = jnp.asarray(BATCHES[:3])  # each seed has its own order

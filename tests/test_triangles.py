@@ -19,6 +19,7 @@ def run(arguments, out):
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.default_xla
 def test_the_default_is_supervised_with_two_poolings_and_one_seed(tmp_path, capsys):
     results = run([], tmp_path / "run")
     assert results["subsets"].keys() == {"orig", "large", "all"}
@@ -36,6 +37,7 @@ def test_the_default_is_supervised_with_two_poolings_and_one_seed(tmp_path, caps
     assert weights["pool_1"]["scorer"].keys() == {f"ChebyGINConv_{i}" for i in range(3)}
 
 
+@pytest.mark.slow
 def test_weak_supervision_runs_in_one_command(tmp_path):
     results = run(["weak"], tmp_path / "run")
     assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
@@ -80,6 +82,7 @@ def test_presets_keep_nodes_by_the_papers_rules(preset, rule):
     assert vars(PRESETS[preset].network(1).poolings[1].rule) == rule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["unsupervised-topk", "upper-bound", "global"])
 def test_presets_of_every_kind_run(preset, tmp_path):
     results = run([preset], tmp_path / "run")

@@ -30,6 +30,8 @@ def run(arguments, data, out):
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.default_xla
+@pytest.mark.slow
 def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     results = run(["--data-seeds", "2", "--seeds", "2"], toy, tmp_path / "run")
     test = results["subsets"]["test"]
@@ -61,6 +63,7 @@ def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     assert "nan" not in (shown.out + shown.err).lower()
 
 
+@pytest.mark.slow
 def test_a_draw_is_the_same_among_others_and_alone(toy, tmp_path):
     together = run(["global", "--data-seeds", "2", "--seeds", "2"], toy, tmp_path / "together")
     alone = run(["global", "--data-seed", "1", "--seeds", "2"], toy, tmp_path / "alone")

@@ -223,6 +223,7 @@ def test_weak_supervision_has_labels_of_each_folds_twin(choose, settings, tmp_pa
     assert 0.1 <= tried[0].attention_weight <= 100
 
 
+@pytest.mark.slow
 def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
     graphs = settings.data().splits["train"]
     stages = stages_of(tmp_path, settings, graphs)
