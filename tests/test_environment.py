@@ -12,6 +12,7 @@ import pytest
 from experiments import colors
 from experiments.drawing import try_to_draw
 from jattn.files import plain, write_json
+from jattn.runs import About, write_results
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4"]
 
@@ -105,11 +106,12 @@ def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
     run = tmp_path / "colors/supervised_seeds=0-1"
     run.mkdir(parents=True)
     job = colors.EXPERIMENT.parse(["supervised", "--seeds", "2", "--quiet"])[1]
-    write_json(run / "config.json", plain(job))
+    about = About("colors", "supervised", plain(job), None)
+    write_json(run / "config.json", {"format": 1, **about._asdict()})
     spread = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
     subset = {"accuracy": spread, "attention_auc": [spread]}
     subsets = dict.fromkeys(("orig", "large", "largec", "all"), subset)
-    write_json(run / "results.json", {"subsets": subsets, "seconds": {"attention": 1.0}})
+    write_results(run, {"subsets": subsets, "seconds": {"attention": 1.0}})
     asked = ("table1", "--no-run", "--tasks", "colors", "--seeds", "colors=2", "--out", str(tmp_path))
     shown = python("experiments.paper", *asked, **ASCII)
     assert shown.returncode == 0, shown.stderr
