@@ -42,15 +42,13 @@ def test_the_jacobian_is_the_same_in_both_modes(name, storage):
     @jax.jit
     def both(x):
         _, along = jax.jvp(function, (x,), (tangent,))
-        by_rows = jax.jacrev(function)(x)
-        return (
-            along,
-            (by_rows * tangent).sum((2, 3)),
-            jax.jvp(jax.grad(lambda x: function(x).sum()), (x,), (tangent,))[1],
-        )
+        terms = jax.jacrev(function)(x) * tangent
+        second = jax.jvp(jax.grad(lambda x: function(x).sum()), (x,), (tangent,))[1]
+        return along, terms.sum((2, 3)), jnp.abs(terms).sum((2, 3)), second
 
-    along, backwards, second = both(GRAPH.nodes["features"])
-    np.testing.assert_allclose(along, backwards, rtol=1e-4, atol=1e-5)
+    along, backwards, scale, second = both(GRAPH.nodes["features"])
+    # Terms of both signs cancel, so rounding goes by the sum of their sizes.
+    np.testing.assert_array_less(np.abs(along - backwards), 1e-5 * scale + 1e-7)
     assert np.abs(along).max() > 1e-3
     assert np.isfinite(second).all()
 
