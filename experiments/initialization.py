@@ -39,7 +39,7 @@ from experiments.command import expect_no_other_data
 from experiments.drawing import try_to_draw
 from experiments.initial_projections import SUBSETS, Row, Setting, curves, optimum, part, test, train
 from experiments.protocol import opened
-from experiments.running import Running, configure_jax, fail
+from experiments.running import Running, configure_jax, expect_no_empty, fail
 from experiments.tabulating import aligned, write_csv
 from experiments.termination import ends_plainly
 from jattn.cost_model import cost_model
@@ -311,6 +311,7 @@ def _read(settings: Initialization) -> dict[int, Splits]:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs the study that a command line asks for."""
+    expect_no_empty(arguments)
     try:
         settings = tyro.cli(
             Initialization, args=list(arguments), prog="python -m experiments.initialization", description=__doc__

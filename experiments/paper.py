@@ -29,7 +29,7 @@ from experiments.drawing import try_to_draw
 from experiments.folders import local_path, run_folder
 from experiments.networks import Row, networks_figure, read_networks
 from experiments.report import LEGEND, TITLES, Section, as_text, write_report, write_tables
-from experiments.running import fail
+from experiments.running import expect_no_empty, fail
 from experiments.sweep import command
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import Grid, Job, is_drawn, jobs_of
@@ -193,6 +193,7 @@ def _data_dir(folder: Path, task: str) -> Path:
 
 def main(arguments: Sequence[str]) -> None:
     """Makes what a command line asks for."""
+    expect_no_empty(arguments)
     try:
         paper = tyro.cli(Paper, args=arguments, prog="python -m experiments.paper", description=__doc__)
         parts = {part: runs_of(paper, part) for part in paper.parts}

@@ -19,7 +19,7 @@ import tyro
 from jraph import GraphsTuple
 
 from experiments.folders import local_path
-from experiments.running import configure_jax, fail
+from experiments.running import configure_jax, expect_no_empty, fail
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
@@ -98,6 +98,7 @@ def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Runs the evaluation that a command line asks for."""
+    expect_no_empty(arguments)
     tyro.cli(evaluate, args=arguments, prog="python -m experiments.published", description=__doc__)
 
 

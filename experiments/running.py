@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -138,6 +139,13 @@ def break_off(error: Exception) -> NoReturn:
     traceback.print_exception(error)
     sys.stderr.flush()
     os._exit(1)  # what jax does at the end of a program would wait for the others, which wait for this one
+
+
+def expect_no_empty(arguments: Sequence[str]) -> None:
+    """Exits with a message where a command line has an empty value, as a shell's unset variable leaves it."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if not argument or (argument.startswith("--") and argument.endswith("=")):
+            fail(f"{argument or before or 'the preset'} has an empty value; is a variable of the shell not set?")
 
 
 def fail(message: str) -> NoReturn:

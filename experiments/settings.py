@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 import tyro
 
-from experiments.running import Running, fail
+from experiments.running import Running, expect_no_empty, fail
 from jattn.attention import Scorer
 from jattn.chebyshev import Aggregation
 from jattn.diffpool import DiffPool
@@ -212,6 +212,7 @@ def parse(
       program: how the program is called, for its help.
       about: what it does, for its help.
     """
+    expect_no_empty(arguments)
     named = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if named else default
     if name not in presets:

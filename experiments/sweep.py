@@ -31,7 +31,7 @@ import tyro
 from filelock import FileLock, Timeout
 
 from experiments.folders import run_folder
-from experiments.running import fail
+from experiments.running import expect_no_empty, fail
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
 from experiments.sweeps.pool import Pool, shares
@@ -90,6 +90,12 @@ class Sweep:
 
     def grid(self, arguments: Sequence[str]) -> Grid:
         """The grid that this asks for, every job of which is given some arguments."""
+        values = [_values(entry) for entry in self.vary]
+        names = [name for name, _ in values]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(
+                f"vary: {twice[0]} is given twice; list all of its values once, {twice[0]}=VALUE,VALUE,..."
+            )
         return Grid(
             self.experiment,
             self.presets,
@@ -97,7 +103,7 @@ class Sweep:
             self.seeds,
             self.seeds_a_job,
             self.data_seeds,
-            dict(_values(entry) for entry in self.vary),
+            dict(values),
             tuple(arguments),
         )
 
@@ -116,6 +122,7 @@ def _values(entry: str) -> tuple[str, tuple[str, ...]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs, submits or shows the sweep that a command line asks for."""
+    expect_no_empty(arguments)
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     try:
         sweep = tyro.cli(Sweep, args=arguments[:end], prog="python -m experiments.sweep", description=__doc__)

@@ -53,19 +53,22 @@ def expect_usable(graphs: GraphsTuple) -> None:
 def expect_padded(graph: GraphsTuple) -> None:
     """Raises `ValueError` where what would count as padding is a graph, as far as that can be seen: not inside jit.
 
-    Padding, the last graph that has nodes and what follows it, has zeros alone.
+    Edges of padding all join its first node to itself, as `pad` leaves some. Where the last graph that has nodes lists
+    no edges, it counts as padding if its features are 0.
     """
     with contextlib.suppress(jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
-        n_node = np.asarray(jax.device_get(graph.n_node))
+        n_node, senders, receivers = map(np.asarray, jax.device_get((graph.n_node, graph.senders, graph.receivers)))
         if not n_node.any():
             return
         last = int(np.flatnonzero(n_node)[-1])
         start = int(n_node[:last].sum())
-        rows = [array[start : start + n_node[last]] for array in jax.tree.leaves(jax.device_get(graph.nodes))]
-        senders, weights = jax.device_get((graph.senders, graph.edges))
-        edges = [] if isinstance(weights, Proximity) else jax.tree.leaves(weights)
-        rows += [array[np.asarray(senders) >= start] for array in edges]
-        if any(np.any(np.asarray(row) != 0) for row in rows):
+        ends = np.stack([senders, receivers])[:, senders >= start]
+        wrong = (ends != start).any()
+        if not ends.size:
+            features = graph.nodes.get("features", graph.nodes) if isinstance(graph.nodes, Mapping) else graph.nodes
+            rows = [array[start : start + n_node[last]] for array in jax.tree.leaves(jax.device_get(features))]
+            wrong = any(np.any(np.asarray(row) != 0) for row in rows)
+        if wrong:
             raise ValueError(
                 f"graph: it is not padded: its last graph, of {n_node[last]} nodes, would count as padding; take "
                 "`pad(graph)`, or a topology that is told which graphs are `real`"

@@ -75,10 +75,10 @@ def attention_auc(
       present: nodes that entered the pooling; all where not given.
 
     Returns:
-      The area, or NaN where there are no positive or no negative nodes, or an attention is NaN.
+      The area, or NaN where there are no positive or no negative nodes, or an attention is not finite.
 
     Raises:
-      ValueError: `present` is not of booleans, or one of the three is not as long as the others.
+      ValueError: `present` is not of booleans, one of the three is not as long as the others, or a target is NaN.
     """
     attention, target = np.asarray(attention), np.asarray(target)
     if attention.ndim != 1 or attention.shape != target.shape:
@@ -87,8 +87,12 @@ def attention_auc(
         present = np.asarray(present)
         expect_mask("present", present, len(target), "node")
         attention, target = attention[present], target[present]
+    if np.isnan(target).any():
+        raise ValueError(
+            f"target[{int(np.isnan(target).argmax())}] is nan: expected numbers, positive where attended to"
+        )
     positive = target > 0
-    if positive.all() or not positive.any() or np.isnan(attention).any():
+    if positive.all() or not positive.any() or not np.isfinite(attention).all():
         return float("nan")
     # Imported here, as it takes a second; these two do what `roc_auc_score` does, in half its time.
     from sklearn.metrics import auc, roc_curve

@@ -35,10 +35,25 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
         such as `conv_0/linear/kernel`.
 
     Raises:
-      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`, or the network is of a subclass.
+      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`, or the network is of a subclass,
+        or `params` have a layer that it does not have.
     """
+    described = json.dumps(describe(network))
+    _expect_no_surplus(network, params)
     arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
-    write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: json.dumps(describe(network)), **arrays})
+    write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: described, **arrays})
+
+
+def _expect_no_surplus(network: Network, params: Params) -> None:
+    """Raises where there are weights of a layer that the network does not have."""
+    learned = [
+        i
+        for i, pooling in enumerate(network.poolings)
+        if isinstance(pooling, DiffPool) or (pooling is not None and pooling.scorer.kind != "truth")
+    ]
+    layers = {*(f"conv_{i}" for i in range(len(network.filters))), *(f"pool_{i}" for i in learned), "output"}
+    if surplus := sorted(set(params) - layers):
+        raise ValueError(f"params: {surplus[0]} is no weight of the network, whose layers are {sorted(layers)}")
 
 
 def load_network(path: str | Path) -> tuple[Network, Params]:

@@ -57,6 +57,12 @@ def test_a_data_set_brings_its_own_settings_and_figures():
         (["colors", "weak", "weak"], "presets: weak is given more than once"),
         (["colors", "weak", "--seeds", "0"], "seeds: 0 is not allowed, expected at least 1"),
         (["colors", "weak", "--jobs", "0"], "jobs: 0 is not allowed"),
+        (
+            ["colors", "weak", "--vary", "seed=1", "--vary", "seed=2"],
+            "vary: seed is given twice; list all of its values",
+        ),
+        (["colors", "weak", "--out="], "--out= has an empty value; is a variable of the shell not set?"),
+        (["colors", "weak", "--out", ""], "--out has an empty value; is a variable of the shell not set?"),
         (["colors", "weak", "--vary", "threshold"], "vary: 'threshold' is not allowed, expected NAME=VALUE,VALUE,..."),
         (["colors", "weak", "--vary", "threshold=0.1,0.1"], "threshold: 0.1 is given more than once"),
         (["colors", "weak", "--vary", "threshold=0.1,2"], "threshold: 2.0 is not allowed"),

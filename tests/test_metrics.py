@@ -89,6 +89,12 @@ def test_accuracy_of_real_valued_labels_is_refused():
         accuracy(column(0.4, 1.6), np.array([0.4, 1.6]), "regression")
 
 
+def test_auc_of_numbers_that_are_not_finite_is_nan_or_refused():
+    assert np.isnan(attention_auc(np.array([np.inf, 1, 0]), np.array([1.0, 0, 0])))
+    with pytest.raises(ValueError, match=r"target\[0\] is nan"):
+        attention_auc(np.array([0.3, 1, 0]), np.array([np.nan, 0, 1]))
+
+
 def test_auc_takes_lists_and_masks_of_booleans_alone(unchecked_types):
     attention, target = [0.1, 0.9, 0.8, 0.2, 0.7, 0.3], [1, 0, 0, 0, 1, 0]
     present = [1, 1, 0, 1, 1, 1]

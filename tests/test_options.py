@@ -296,6 +296,8 @@ def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost()
     ):
         with pytest.raises(ValueError, match=unpadded):
             call()
+    shifted = padded._replace(nodes={**padded.nodes, "features": padded.nodes["features"] - 0.5, "id": jnp.arange(16)})
+    assert network.apply(variables, shifted).prediction.shape == (4, 1)  # padding may hold anything
     one = jax.device_put(jattn.select(GRAPHS, [1]))
     said = network.apply(variables, one, jattn.edges(one, jnp.array([True]))).prediction
     np.testing.assert_allclose(said, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
@@ -323,3 +325,9 @@ def test_graphs_are_chosen_by_numbers_masks_and_slices(unchecked_types):
     ):
         with pytest.raises(ValueError, match=message):
             jattn.select(GRAPHS, ids)
+
+
+def test_only_weights_of_the_network_are_saved(tmp_path):
+    with pytest.raises(ValueError, match=r"params: pool_0 is no weight of the network"):
+        jattn.save_network(tmp_path / "weights.npz", jattn.Network(), {"conv_0": {}, "pool_0": {}})
+    assert not list(tmp_path.iterdir())
