@@ -29,8 +29,8 @@ import tyro
 
 from benchmarks.turns import LIBRARIES, Turns
 from benchmarks.workloads import BATCH, WORKLOADS
-from experiments.running import fail
-from jattn.options import expect_at_least
+from experiments.run.devices import fail
+from jattn._options import expect_at_least
 
 
 @dataclass(frozen=True)

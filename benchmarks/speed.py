@@ -22,17 +22,16 @@ from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import graphs_in_space, random_graphs
 from experiments import colors, mnist75sp, triangles
-from experiments.folders import local_path
-from experiments.running import configure_jax
-from experiments.settings import Settings
+from experiments.run.devices import configure_jax
+from experiments.run.paths import local_path
+from experiments.run.settings import Settings
 from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
-from jattn.attention import Scorer
-from jattn.cost_model import cost_model
+from jattn._cost_model import cost_model
 from jattn.datasets import generate_colors, generate_triangles
-from jattn.diffpool import DiffPool
 from jattn.evaluation import join
-from jattn.losses import Task as Predicted
-from jattn.proximity import Proximity
+from jattn.graphs import Proximity
+from jattn.nn import DiffPool, Scorer
+from jattn.training import Task as Predicted
 
 MATRIX = 2048
 BATCH = 32

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import jax
 
 from benchmarks.workloads import BATCH, WORKLOADS, Workload
-from experiments.running import configure_jax
+from experiments.run.devices import configure_jax
 from jattn import train_seeds
 
 Library = Literal["jattn", "PyG"]

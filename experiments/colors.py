@@ -13,10 +13,10 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.command import Experiment, GeneratedSettings
-from experiments.protocol import Data
+from experiments.run.command import Experiment, GeneratedSettings
+from experiments.run.protocol import Data
+from jattn._options import expect_at_least, setting
 from jattn.datasets.colors import generate_colors, published_colors
-from jattn.options import expect_at_least, setting
 
 
 @dataclass(frozen=True)

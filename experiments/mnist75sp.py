@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from jraph import GraphsTuple
 
-from experiments.command import Experiment
-from experiments.protocol import Data, title
-from experiments.settings import Settings
+from experiments.run.command import Experiment
+from experiments.run.protocol import Data, title
+from experiments.run.settings import Settings
+from jattn._options import setting
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
-from jattn.figures import save
-from jattn.options import setting
-from jattn.superpixel_figures import Shown, View, superpixel_figure
+from jattn.plots import Shown, View, save, superpixel_figure
 from jattn.training import Predictions
 
 DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws

@@ -18,15 +18,14 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from experiments.folders import local_path
-from experiments.running import configure_jax, expect_no_empty, fail
+from experiments.run.devices import configure_jax, expect_no_empty, fail
+from experiments.run.paths import local_path
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import join, score
-from jattn.losses import Task
-from jattn.published import PublishedModel, load_published
-from jattn.seeds import predict_seeds
+from jattn.io import PublishedModel, load_published
+from jattn.training import Task, predict_seeds
 
 
 def evaluate(

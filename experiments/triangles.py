@@ -14,8 +14,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.command import Experiment, GeneratedSettings
-from experiments.protocol import Data
+from experiments.run.command import Experiment, GeneratedSettings
+from experiments.run.protocol import Data
 from jattn.datasets.triangles import generate_triangles, published_triangles
 
 

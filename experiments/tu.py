@@ -25,13 +25,13 @@ import tyro
 from jaxtyping import Int
 from jraph import GraphsTuple
 
-from experiments.command import Experiment
-from experiments.folders import local_path
-from experiments.protocol import Data, draw_examples
-from experiments.tuning import Tunable, choose
+from experiments.run.command import Experiment
+from experiments.run.paths import local_path
+from experiments.run.protocol import Data, draw_examples
+from experiments.run.tuning import Tunable, choose
+from jattn._options import expect_at_least, setting
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
-from jattn.options import expect_at_least, setting
 from jattn.training import Predictions
 
 DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most nodes

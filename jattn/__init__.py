@@ -5,34 +5,66 @@ Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `ch
 `blocks`; in a network of one's own, `Pool` and `ChebyGINConv`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
 `attention_auc`, `regression_errors`. Files: `save_network`, `load_network`. What is quick on a device: `CostModel`,
-`use_cost_model`. Modules, imported where they are first used: `jattn.datasets`, `jattn.evaluation`, `jattn.figures`,
-`jattn.superpixel_figures`, `jattn.published`.
+`use_cost_model`. Rooms that are imported where they are first used: `jattn.datasets`, `jattn.plots`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jattn._cost_model import CostModel, cost_model, use_cost_model
 from jattn._version import __version__
-from jattn.attention import Scorer, normalize_target
-from jattn.batching import Batch, Bucket, Split, drop_nodes, gather, pad, put, scatter
-from jattn.checks import check
-from jattn.cost_model import CostModel, cost_model, use_cost_model
-from jattn.diffpool import DiffPool
-from jattn.graphs import from_arrays, from_dense, from_networkx, select
-from jattn.layers import ChebyGINConv
-from jattn.leave_one_out import LeaveOneOut, leave_one_out
-from jattn.left_out import leave_one_out_seeds
-from jattn.losses import attention_loss, auxiliary_loss, task_loss
-from jattn.metrics import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
-from jattn.model import Network, Output
-from jattn.one_hot import OneHot
-from jattn.packing import Packed, pack, plan, shuffled_batches, size_classes
-from jattn.pooling import AttentionPooling, Pool, Pooled, Threshold, TopK
-from jattn.proximity import Proximity, list_edges
-from jattn.seeds import Epoch, predict_seeds, prepare_seeds, train_seeds
-from jattn.topology import Blocks, Edges, Topology, blocks, edges
-from jattn.training import Predictions, State, Train, TrainConfig, make_predict, make_train
-from jattn.weights import load_network, save_network
+from jattn.attribution import LeaveOneOut, leave_one_out, leave_one_out_seeds
+from jattn.batching import (
+    Batch,
+    Bucket,
+    Packed,
+    Split,
+    drop_nodes,
+    gather,
+    pack,
+    pad,
+    plan,
+    put,
+    scatter,
+    shuffled_batches,
+    size_classes,
+)
+from jattn.evaluation import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
+from jattn.graphs import OneHot, Proximity, check, from_arrays, from_dense, from_networkx, list_edges, select
+from jattn.io import load_network, save_network
+from jattn.nn import (
+    AttentionPooling,
+    Blocks,
+    ChebyGINConv,
+    DiffPool,
+    Edges,
+    Network,
+    Output,
+    Pool,
+    Pooled,
+    Scorer,
+    Threshold,
+    TopK,
+    Topology,
+    blocks,
+    edges,
+    normalize_target,
+)
+from jattn.training import (
+    Epoch,
+    Predictions,
+    State,
+    Train,
+    TrainConfig,
+    attention_loss,
+    auxiliary_loss,
+    make_predict,
+    make_train,
+    predict_seeds,
+    prepare_seeds,
+    task_loss,
+    train_seeds,
+)
 
 __all__ = [
     "AttentionPooling",
@@ -103,12 +135,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from jattn import datasets as datasets
-    from jattn import evaluation as evaluation
-    from jattn import figures as figures
-    from jattn import published as published
-    from jattn import superpixel_figures as superpixel_figures
+    from jattn import plots as plots
 
-_MODULES = ("datasets", "evaluation", "figures", "published", "superpixel_figures")
+_MODULES = ("datasets", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from experiments import sweep
+from experiments.run.folder import About
 from experiments.sweeps import pool
-from jattn.files import plain
-from jattn.runs import About
+from jattn.io import plain
 
 # Stands in for a run. Its scores follow from its seeds, so that it can be told which ones were pooled; variables say
 # which jobs fail or take their time. As a run, it saves and ends when it gets a SIGTERM.

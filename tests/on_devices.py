@@ -9,13 +9,10 @@ import jax
 import jraph
 import numpy as np
 
-from jattn import seeds as seeds_of_jattn
-from jattn.attention import Scorer
 from jattn.graphs import from_dense
-from jattn.model import Network
-from jattn.pooling import AttentionPooling, Threshold
-from jattn.seeds import predict_seeds, train_seeds
-from jattn.training import TrainConfig
+from jattn.nn import AttentionPooling, Network, Scorer, Threshold
+from jattn.training import TrainConfig, predict_seeds, train_seeds
+from jattn.training import _seeds as seeds_of_jattn
 
 COUNTS = (1, 2, 4, 8)
 SEEDS = (1, 3)  # all devices share one seed; three go to one device each, or two where there are enough

@@ -12,15 +12,12 @@ from cases import slow
 from graph_strategies import LARGEST, USUAL, node_count, pad, split_nodes
 from hypothesis import settings
 
-from jattn import packing
-from jattn.attention import Scorer
-from jattn.batching import Bucket, gather, put, scatter, tabulate
-from jattn.cost_model import cost_model, use_cost_model
-from jattn.diffpool import DiffPool
-from jattn.losses import attention_loss, auxiliary_loss, task_loss
-from jattn.model import Network
-from jattn.pooling import AttentionPooling, Threshold, TopK
-from jattn.topology import blocks, edges
+from jattn._cost_model import cost_model, use_cost_model
+from jattn.batching import Bucket, gather, put, scatter
+from jattn.batching import _packing as packing
+from jattn.batching._gather import tabulate
+from jattn.nn import AttentionPooling, DiffPool, Network, Scorer, Threshold, TopK, blocks, edges
+from jattn.training import attention_loss, auxiliary_loss, task_loss
 
 BY_NETWORK = AttentionPooling(TopK(0.6), Scorer("network", filters=5), "current")
 NETWORKS = {

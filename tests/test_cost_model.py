@@ -10,14 +10,13 @@ import pytest
 from graph_strategies import make_graph
 from programs import changed_costs
 
-from jattn import seeds
-from jattn.batching import pad
-from jattn.cost_model import COST_MODELS, CostModel, cost_model, use_cost_model
-from jattn.model import Network
-from jattn.packing import pack
-from jattn.products import symmetric_product
-from jattn.seeds import predict_seeds, run_one_by_one
-from jattn.training import TrainConfig
+from jattn._cost_model import COST_MODELS, CostModel, cost_model, use_cost_model
+from jattn.batching import pack, pad
+from jattn.nn import Network
+from jattn.nn._kernels import symmetric_product
+from jattn.training import TrainConfig, predict_seeds
+from jattn.training import _seeds as seeds
+from jattn.training._seeds import run_one_by_one
 
 GRAPHS = jraph.batch_np([make_graph(5, 0.5, 0), make_graph(6, 0.5, 1)])
 

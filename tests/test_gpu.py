@@ -19,16 +19,14 @@ from programs import POOLING_OR_NOT, assert_same_result, program, random_mask
 from test_reference import GRAPHS, NODES, TOPOLOGIES, Case, assert_close, three_steps
 
 from experiments import colors
+from jattn._cost_model import COST_MODELS, use_cost_model
+from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import pad
-from jattn.cost_model import COST_MODELS, use_cost_model
 from jattn.datasets.colors import generate_colors
+from jattn.evaluation import accuracy
 from jattn.graphs import select
-from jattn.leave_one_out import leave_one_out
-from jattn.left_out import leave_one_out_seeds
-from jattn.metrics import accuracy
-from jattn.model import PRECISIONS, Network
-from jattn.seeds import predict_seeds, train_seeds
-from jattn.topology import edges
+from jattn.nn import PRECISIONS, Network, edges
+from jattn.training import predict_seeds, train_seeds
 
 BACKEND = jax.default_backend()
 pytestmark = pytest.mark.skipif(

@@ -8,9 +8,9 @@ import pytest
 from flax import linen as nn
 
 import jattn
-from jattn.losses import task_loss
-from jattn.metrics import accuracy
-from jattn.proximity import Proximity
+from jattn.evaluation import accuracy
+from jattn.graphs import Proximity
+from jattn.training import task_loss
 
 GRAPHS = jraph.batch_np(
     [jattn.from_arrays(np.eye(n, 4), [0, 1], [1, 0], attention=np.arange(n), label=n) for n in (2, 3, 4)]

@@ -43,10 +43,11 @@ def test_every_preset_of_the_table_exists():
     assert all(dataset in tu.DATASETS and (preset or "weak") in tu.presets(dataset) for preset, dataset in rows)
 
 
-def test_the_layout_lists_every_module():
+def test_the_layout_lists_every_room_and_command():
     layout = re.search(r"## Layout\n+```text\n(.*?)```", README, re.DOTALL)[1]
-    library, _, rest = layout.partition("experiments/")
-    for package, text in (("jattn", library), ("experiments", rest.partition("docs/")[0])):
-        modules = {path.stem for path in (ROOT / package).glob("[!_]*.py")}
-        assert modules <= set(re.findall(r"\w+", text))
-        assert set(re.findall(r"(\w+)\.py", text)) <= modules
+    listed = set(re.findall(r"[\w-]+(?=/)", layout))
+    for package in ("jattn", "experiments"):
+        assert {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} <= listed
+    assert all((ROOT / name).is_dir() or list(ROOT.glob(f"*/{name}")) for name in listed)
+    commands = {path.stem for path in (ROOT / "experiments").glob("[!_]*.py")}
+    assert commands <= set(re.findall(r"\w+", layout))

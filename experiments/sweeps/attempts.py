@@ -22,7 +22,9 @@ from filelock import FileLock, Timeout
 State = Literal["done", "running", "failed", "waiting"]
 CUT = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
 TAIL = 4096  # bytes of a log that are looked at for its last line
-RESULTS = "results.json"  # as in `jattn.runs`, whose import brings jax: who waits for a job need not have that
+RESULTS = (
+    "results.json"  # as in `experiments.run.folder`, whose import brings jax: who waits for a job need not have that
+)
 LOOK = 1.0  # seconds in which another who only looked at the lock has let it go
 
 

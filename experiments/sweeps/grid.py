@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import tu
-from experiments.command import Experiment, GeneratedSettings
-from experiments.running import fail
-from jattn.files import expect_format, plain
-from jattn.identity import DATA, RESULTS, settings_differences, settings_of
-from jattn.options import expect_at_least, expect_seeds
-from jattn.runs import RunError
+from experiments.run.command import Experiment, GeneratedSettings
+from experiments.run.devices import fail
+from experiments.run.folder import RunError
+from experiments.run.identity import DATA, RESULTS, settings_differences, settings_of
+from jattn._options import expect_at_least, expect_seeds
+from jattn.io import plain
+from jattn.io._files import expect_format
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 FORMAT = 1  # of a sweep's definition

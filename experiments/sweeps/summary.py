@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.protocol import read_scores, title
+from experiments.run.folder import About, RunError, read_config
+from experiments.run.identity import RESULTS, settings_differences, settings_of
+from experiments.run.protocol import read_scores, title
+from experiments.run.tables import aligned, write_csv
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job, is_drawn
-from experiments.tabulating import aligned, write_csv
 from jattn.evaluation import spread
-from jattn.identity import RESULTS, settings_differences, settings_of
-from jattn.runs import About, RunError, read_config
 
 STATES = ("done", "running", "failed", "waiting")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jattn.files import write_arrays
+from jattn.io import write_arrays
 
 
 def cached_arrays(

@@ -9,11 +9,10 @@ from jaxtyping import Float32
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
-from jattn.checks import check
+from jattn._options import expect_one_of
 from jattn.datasets.segments import MNIST_75SP, Image, Segmentation
 from jattn.datasets.superpixels import Superpixels, superpixels
-from jattn.options import expect_one_of
-from jattn.proximity import Proximity
+from jattn.graphs import Proximity, check
 
 Target: TypeAlias = Literal["bright", "nonzero"]
 

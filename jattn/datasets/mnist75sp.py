@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jattn.datasets.images import NEARBY, Target, expect_target, normalized, raw_features, statistics, superpixel_graphs
 from jattn.datasets.mnist import TRAIN, mnist
 from jattn.datasets.superpixels import Superpixels, cached_superpixels
-from jattn.proximity import Proximity
+from jattn.graphs import Proximity
 
 VALIDATION = 5_000  # images, the last of those to train on
 COLUMNS = 3  # of the same intensity, so that a model trained on gray digits can be tested on coloured ones

@@ -12,8 +12,8 @@ import numpy as np
 import skimage
 from jaxtyping import Float32, Float64, Int
 
+from jattn._options import expect_at_least
 from jattn.datasets.image_files import read_image
-from jattn.options import expect_at_least
 
 Image: TypeAlias = np.ndarray | str | os.PathLike[str]
 Described: TypeAlias = tuple[np.ndarray, np.ndarray]  # what `described` returns

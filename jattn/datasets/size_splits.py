@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Int
 from jraph import GraphsTuple
 
+from jattn._options import expect_at_least
 from jattn.graphs import select
-from jattn.options import expect_at_least
 
 _SPLIT, _FOLDS = 1, 2  # random streams that share no numbers with each other, nor with that of training's batches
 

@@ -22,7 +22,7 @@ from jaxtyping import Float32, Int32
 from jraph import GraphsTuple
 
 from jattn.datasets.tables import Location, read_table
-from jattn.one_hot import OneHot
+from jattn.graphs import OneHot
 
 _OF_MAC = "__MACOSX"
 _IGNORED = ("edge_labels", "edge_attributes")

@@ -7,7 +7,7 @@ from jaxtyping import Float32, Int
 from jraph import GraphsTuple
 
 from jattn.datasets.tu import TUData, as_graphs
-from jattn.one_hot import OneHot
+from jattn.graphs import OneHot
 
 MOST_BYTES = 1 << 32  # of a graph's features on the device
 FLOAT = 4  # bytes

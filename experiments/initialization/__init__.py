@@ -1,0 +1,1 @@
+"""How initial attention decides what attention learns: `python -m experiments.initialization --help`."""

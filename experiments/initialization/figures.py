@@ -1,0 +1,224 @@
+"""Pictures of what comes of initial attention: by its scale, its angle to the optimum, its AUC, and over training."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from experiments.initialization.projections import GOOD, common_scales
+from experiments.run.figures import CURVES, draw_band, style_axes
+
+MEASURES = {
+    "orig": "accuracy on Orig (%)",
+    "large": "accuracy on Large (%)",
+    "largec": "accuracy on LargeC (%)",
+    "auc": "attention AUC (%)",
+}
+PALETTE = {"unsupervised": CURVES[1], "supervised": CURVES[0], "weak": CURVES[2]}
+MARKERS = {"normal": "o", "uniform": "^"}
+LAWS = {"normal": r"$N(0, \sigma)$", "uniform": r"$U(-\sigma, \sigma)$"}
+SCALES: dict[str, Any] = {"Xavier": "--", "Kaiming": ":"}
+BINS = np.linspace(-1, 1, 9)  # of cosines whose mean is drawn
+ZOOM = (95, 100.25)  # AUC in per cent
+
+Row = Mapping[str, Any]
+
+
+def sigma_figure(points: Sequence[Row]) -> Figure:
+    """Accuracy on each subset and AUC against sigma, a row for each model and distribution: mean and std over seeds.
+
+    Args:
+      points: rows of `points.csv` of one n.
+    """
+    lines = list(dict.fromkeys((row["model"], row["distribution"]) for row in points))
+    figure, panels = _panels(len(lines), len(MEASURES))
+    for row, (model, distribution) in enumerate(lines):
+        own = [point for point in points if (point["model"], point["distribution"]) == (model, distribution)]
+        for axes, (key, label) in zip(panels[row], MEASURES.items(), strict=True):
+            for supervision, of in _by(own, "supervision"):
+                groups = sorted(_by(of, "sigma"))
+                x, values = [sigma for sigma, _ in groups], [_column(part, key) for _, part in groups]
+                _draw_band(axes, x, values, PALETTE[supervision], marker="o")
+            for name, scale in common_scales(distribution, points[0]["n"]).items():
+                axes.axvline(scale, color="0.35", linestyle=SCALES[name], linewidth=1)
+            axes.set_xscale("log")
+            axes.set_xticks(sorted({point["sigma"] for point in own}))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_locator(NullLocator())
+            finish_panel(axes, label, r"$\sigma$ of the initial p")
+        _name(panels[row][0], f"{model.upper()}, p from {LAWS[distribution]}")
+    marks: list[Artist] = [
+        Line2D([], [], color="0.35", linestyle=style, linewidth=1, label=name) for name, style in SCALES.items()
+    ]
+    _legend(figure, points, [Patch(color="0.6", alpha=0.5, linewidth=0, label="± std over seeds"), *marks])
+    return figure
+
+
+def cosine_figure(points: Sequence[Row]) -> Figure:
+    """Accuracy on each subset and AUC against the cosine of the initial p with the optimum, a row for each model.
+
+    Args:
+      points: rows of `points.csv` of one n. Each is a mark; lines join means over parts of the range of cosines.
+    """
+    figure, panels = _panels(len({row["model"] for row in points}), len(MEASURES))
+    for (model, own), row in zip(_by(points, "model"), panels, strict=True):
+        for axes, (key, label) in zip(row, MEASURES.items(), strict=True):
+            for supervision, of in _by(own, "supervision"):
+                cosine, value = _column(of, "cosine"), _column(of, key)
+                _scatter(axes, of, "cosine", key)
+                place = np.clip(np.digitize(cosine, BINS) - 1, 0, len(BINS) - 2)
+                there = [i for i in range(len(BINS) - 1) if (place == i).any()]
+                means = [float(value[place == i].mean()) for i in there]
+                axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=PALETTE[supervision], linewidth=2)
+            axes.axvline(GOOD, color="0.35", linestyle="--", linewidth=1)
+            axes.set_xlim(-1.05, 1.05)
+            finish_panel(axes, label, "cosine of initial p and optimum")
+        _name(row[0], model.upper())
+    good = Line2D([], [], color="0.35", linestyle="--", linewidth=1, label="good above")
+    mean = Line2D([], [], color="0.35", linewidth=2, label="mean")
+    _legend(figure, points, [*_markers(points), mean, good])
+    return figure
+
+
+def auc_figure(points: Sequence[Row]) -> Figure:
+    """Accuracy against attention AUC: on Orig over the whole range, then on each subset where the AUC is above 95 %.
+
+    Args:
+      points: rows of `points.csv` of one n.
+    """
+    figure, panels = _panels(len({row["model"] for row in points}), 4)
+    for (model, own), row in zip(_by(points, "model"), panels, strict=True):
+        for axes, key, zoomed in zip(row, ("orig", "orig", "large", "largec"), (False, True, True, True), strict=True):
+            if zoomed:
+                axes.set_xlim(*ZOOM)
+            else:
+                axes.axvspan(*ZOOM, color="0.92", linewidth=0, zorder=0)
+                axes.set_xlim(-3, 103)
+            for _, of in _by(own, "supervision"):
+                _scatter(axes, [point for point in of if not zoomed or point["auc"] >= ZOOM[0]], "auc", key)
+            finish_panel(axes, MEASURES[key], "attention AUC (%)" + ", zoom" * zoomed)
+        _name(row[0], model.upper())
+    _legend(figure, points, [*_markers(points), Patch(color="0.9", label="the part zoomed in on")])
+    return figure
+
+
+def share_figure(shares: Sequence[Row], marked: Sequence[int]) -> Figure:
+    """The share of draws whose cosine with the optimum is above 0.5, against the number of colours.
+
+    Args:
+      shares: rows of `good_share.csv`.
+      marked: numbers of colours to mark.
+    """
+    figure = Figure(figsize=(4.6, 3.4), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    n = _column(shares, "n")
+    axes.plot(n, _column(shares, "normal_formula"), color=CURVES[0], linewidth=1.5, label=LAWS["normal"] + ", formula")
+    axes.plot(n, _column(shares, "normal"), color=CURVES[0], linestyle="", marker="o", markersize=4, label="drawn")
+    label = LAWS["uniform"] + ", drawn"
+    axes.plot(n, _column(shares, "uniform"), color=CURVES[1], linestyle="-", marker="^", markersize=4, label=label)
+    for number in marked:
+        axes.axvline(number, color="0.6", linestyle=":", linewidth=1)
+        axes.annotate(f" n = {number}", (number, 0.97), xycoords=("data", "axes fraction"), fontsize=9, va="top")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(bottom=-0.5)
+    axes.legend(frameon=False, fontsize=9, loc="center right")
+    _style(axes, f"initial p with cosine above {GOOD:g} (%)", "number of colours n")
+    return figure
+
+
+def dynamics_figure(rows: Sequence[Row]) -> Figure:
+    """Training accuracy and attention AUC by epoch, a row for each kind of supervision: mean and std over seeds.
+
+    Args:
+      rows: those of `dynamics.csv`.
+    """
+    kinds = list(_by(rows, "supervision"))
+    figure, panels = _panels(len(kinds), 2, width=4)
+    for (supervision, own), line in zip(kinds, panels, strict=True):
+        measures = {"accuracy": "training accuracy (%)", "auc": "attention AUC (%)"}
+        for axes, (key, label) in zip(line, measures.items(), strict=True):
+            for color, (_, of) in zip(CURVES, _by(own, "cosine"), strict=False):
+                groups = sorted(_by(of, "epoch"))
+                x, values = [epoch for epoch, _ in groups], [_column(part, key) for _, part in groups]
+                _draw_band(axes, x, values, color)
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            finish_panel(axes, label, "epoch")
+        _name(line[0], f"{supervision}, {own[0]['model'].upper()}, n = {own[0]['n']}")
+    handles: list[Artist] = [
+        Line2D([], [], color=color, linewidth=2, label=f"initial cosine {cosine:g}")
+        for color, (cosine, _) in zip(CURVES, _by(rows, "cosine"), strict=False)
+    ]
+    seeds = len({row["seed"] for row in rows})
+    handles.append(Patch(color="0.6", alpha=0.5, linewidth=0, label=f"± std of {seeds} seed" + "s" * (seeds > 1)))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    return figure
+
+
+def finish_panel(axes: Axes, label: str, under: str) -> None:
+    """A panel of per cent, its axes labelled."""
+    axes.set_ylim(-3, 103)
+    _style(axes, label, under)
+
+
+def _by(rows: Sequence[Row], key: str) -> Iterator[tuple[Any, list[Row]]]:
+    """The rows of each value of a column, values in the order in which they come."""
+    for value in dict.fromkeys(row[key] for row in rows):
+        yield value, [row for row in rows if row[key] == value]
+
+
+def _column(rows: Sequence[Row], key: str) -> Float[np.ndarray, " rows"]:
+    return np.array([row[key] for row in rows], float)
+
+
+def _panels(rows: int, columns: int, width: float = 3.0) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(width * columns, 0.5 + 2.5 * rows), dpi=130, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _draw_band(
+    axes: Axes, x: Sequence[float], values: Sequence[Float[np.ndarray, " _"]], color: str, marker: str = ""
+) -> None:
+    """Mean of the values at each x and a band of one standard deviation, within 0 to 100 %; NaN values are left out."""
+    there = [of[np.isfinite(of)] for of in values]
+    mean, std = (np.array([getattr(of, name)() if len(of) else np.nan for of in there]) for name in ("mean", "std"))
+    draw_band(axes, x, mean, std, color, marker)
+
+
+def _scatter(axes: Axes, rows: Sequence[Row], x: str, y: str) -> None:
+    for distribution, of in _by(rows, "distribution"):
+        style: dict[str, Any] = {"marker": MARKERS[distribution], "color": PALETTE[rows[0]["supervision"]]}
+        axes.scatter(_column(of, x), _column(of, y), s=12, alpha=0.45, linewidths=0, **style)
+
+
+def _markers(points: Sequence[Row]) -> list[Artist]:
+    style: dict[str, Any] = {"color": "0.35", "linestyle": "", "markersize": 4}
+    return [
+        Line2D([], [], marker=MARKERS[name], label=f"p from {LAWS[name]}", **style)
+        for name, _ in _by(points, "distribution")
+    ]
+
+
+def _legend(figure: Figure, points: Sequence[Row], more: Sequence[Artist]) -> None:
+    """One legend under all panels: a colour for each kind of supervision, then more."""
+    kinds = [Patch(color=PALETTE[name], label=name) for name, _ in _by(points, "supervision")]
+    figure.suptitle(f"COLORS, n = {points[0]['n']}", fontsize=11)
+    handles = [*kinds, *more]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+
+
+def _name(axes: Axes, name: str) -> None:
+    axes.set_title(name, loc="left", fontsize=11, fontweight="bold")
+
+
+def _style(axes: Axes, label: str, under: str) -> None:
+    axes.set_ylabel(label, fontsize=9)
+    axes.set_xlabel(under, fontsize=9)
+    style_axes(axes)

@@ -1,0 +1,105 @@
+"""Initial projections p of linear attention: draws, vectors at a given angle to the optimum, how many draws are good.
+
+Knyazev et al. 2019, section 4.2: what unsupervised attention learns depends on the cosine of the angle between the
+initial p and the optimum, which on COLORS is p = [0, 1, 0, ...].
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import jax
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jaxtyping import Float
+from scipy.special import betainc
+
+from jattn._options import expect_one_of
+from jattn.training import State
+
+Drawn = Literal["normal", "uniform"]
+GOOD = 0.5  # cosine above which an initial p counts as good
+
+
+def draw_projection(distribution: Drawn, sigma: float, features: int, seed: int) -> Float[np.ndarray, " features"]:
+    """A projection from N(0, sigma), sigma being the standard deviation, or U(-sigma, sigma): a function of all four.
+
+    Raises:
+      ValueError: the distribution is not known.
+    """
+    expect_one_of("distribution", distribution, Drawn)
+    # Each sigma has draws of its own, whatever other ones a study has, so that many of them show more directions.
+    bits = int(np.float64(sigma).view(np.uint64))
+    rng = np.random.default_rng([seed, bits, distribution == "uniform"])
+    unit = rng.normal(size=features) if distribution == "normal" else rng.uniform(-1, 1, features)
+    return (sigma * unit).astype(np.float32)
+
+
+def projection_at(
+    cosine: float, optimum: Float[np.ndarray, " features"], norm: float, seed: int
+) -> Float[np.ndarray, " features"]:
+    """A vector of that norm whose angle to the optimum has that cosine; what is left to choose is random.
+
+    Args:
+      cosine: from -1 to 1.
+      optimum: at least two features.
+      norm: length of the vector.
+      seed: of the direction across the optimum.
+
+    Raises:
+      ValueError: the cosine is not from -1 to 1.
+    """
+    if not -1 <= cosine <= 1:
+        raise ValueError(f"cosine: {cosine} is not allowed, expected -1 to 1")
+    along = optimum / np.linalg.norm(optimum)
+    across = np.random.default_rng(seed).normal(size=len(along))
+    across -= (across @ along) * along
+    across /= np.linalg.norm(across)
+    return (norm * (cosine * along + np.sqrt(1 - cosine**2) * across)).astype(np.float32)
+
+
+def common_scales(distribution: Drawn, features: int) -> Mapping[str, float]:
+    """Sigma as Xavier's and Kaiming's rules have it for a map of so many features to 1, by the name of the rule."""
+    variances = {"Xavier": 2 / (features + 1), "Kaiming": 2 / features}
+    factor = 1 if distribution == "normal" else 3  # U(-sigma, sigma) has the variance sigma^2 / 3
+    return {name: float(np.sqrt(factor * variance)) for name, variance in variances.items()}
+
+
+def good_share(distribution: Drawn, features: int, draws: int = 100_000) -> float:
+    """Share of draws whose cosine with an axis is above 0.5, whatever sigma is, found by drawing."""
+    rng = np.random.default_rng(features)
+    shape = draws, features
+    p = rng.normal(size=shape) if distribution == "normal" else rng.uniform(-1, 1, shape)
+    return float(np.mean(p[:, 0] > GOOD * np.linalg.norm(p, axis=1)))
+
+
+def good_share_normal(features: int) -> float:
+    r"""`good_share` of normal draws, whose directions are uniform: the share of a sphere that a cap of 60 degrees is.
+
+    .. math:: \frac{1}{2} I_{1 - c^2}\left(\frac{n - 1}{2}, \frac{1}{2}\right), \quad c = 0.5
+    """
+    return float(betainc((features - 1) / 2, 0.5, 1 - GOOD**2) / 2)
+
+
+def with_projections(state: State, pooling: str, projections: Float[np.ndarray, "networks features"]) -> State:
+    """The state of networks before training, with these projections in place of those that they were made with.
+
+    It is exactly that of networks made with them, since the optimiser's state at the start is zeros, whatever weights
+    are.
+
+    Args:
+      state: its arrays have a leading axis of networks.
+      pooling: the name of the pooling among the parameters, such as "pool_1"; its scorer is linear.
+      projections: p of each network.
+
+    Raises:
+      ValueError: there is no such pooling, its scorer is not linear, or the projections have another shape.
+    """
+    place, params = (pooling, "scorer", "projection", "kernel"), flatten_dict(state.params)
+    if place not in params:
+        raise ValueError(f"pooling: {pooling!r} is no pooling with a linear scorer, among: {', '.join(state.params)}")
+    before = params[place]  # [networks, features, 1]
+    if projections.shape != before.shape[:2]:
+        raise ValueError(f"projections: expected shape {before.shape[:2]}, got {projections.shape}")
+    # Where the other weights are, too.
+    params[place] = jax.device_put(projections.astype(np.float32)[:, :, None], before.sharding)
+    return state._replace(params=unflatten_dict(params))

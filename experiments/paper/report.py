@@ -1,0 +1,188 @@
+"""Tables of our results beside the paper's, as text, Markdown and CSV, and one page of HTML with pictures, settings."""
+
+import base64
+import html
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from experiments.sweeps.summary import (Row, Score)
+from experiments.run.tables import (aligned, write_csv)
+from jattn.io import (write_atomically)
+
+TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
+# Networks behind a figure of the paper, 1 where it does not say; of tu draws of training graphs, of ten seeds each.
+PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
+ERRORS = 3  # standard errors beyond which a figure counts as off
+LEGEND = (
+    "Per cent, mean ± standard deviation over networks; the paper's figure in brackets; "
+    "* differs from it by more than three standard errors."
+)
+PICTURES = ("accuracy.png", "graphs.png", "training.png")  # of a run
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; margin: 1em 0; } th, td { padding: .25em .8em; text-align: right; }
+th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px solid #ddd; }
+.off { background: #fff0c2; } .paper { color: #777; } img { max-width: 100%; } pre { overflow: auto; }
+"""
+
+
+class Section(NamedTuple):
+    """The rows of a table that are of one task.
+
+    Attributes:
+      table: its name.
+      task: its name.
+      labels: what rows are called, by preset.
+      rows: what their runs came to.
+      folders: of the first finished run of every row.
+    """
+
+    table: str
+    task: str
+    labels: Mapping[str, str]
+    rows: Sequence[Row]
+    folders: Sequence[Path]
+
+    @property
+    def title(self) -> str:
+        """What its table is called."""
+        return f"Table {self.table.removeprefix('table')}: {TITLES[self.task]}"
+
+    def label(self, row: Row) -> str:
+        """What a row is called."""
+        return ", ".join([*row.values.values(), self.labels[row.preset]])
+
+
+def is_off(score: Score, task: str) -> bool | None:
+    """Whether a figure differs from the paper's by more than three standard errors; None where that can't be said.
+
+    The error is that of the difference of two means. Where ours has none, which is that of one network alone, the
+    paper's spread stands for it. A figure of the paper's without ± is taken to have no error but its rounding: each may
+    be half a unit of its last digit more or less than it says.
+    """
+    figure = re.fullmatch(r"(\d+(?:\.(\d+))?)(?: ± ([\d.]+))?", score.paper)
+    if figure is None or not math.isfinite(score.mean):
+        return None
+    known, spread = math.isfinite(score.error), float(figure[3] or 0)
+    if not known and not spread:
+        return None
+    error = math.hypot(score.error if known else spread, spread / math.sqrt(PAPER_RUNS[task]))
+    return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + ERRORS * error
+
+
+def cells(section: Section) -> tuple[list[str], list[list[str]]]:
+    """A table's headings and rows, as text: our figure, the paper's in brackets, * where they differ."""
+    headings = list(dict.fromkeys(of.heading for row in section.rows for of in row.scores.values() if of.heading))
+    lines = []
+    for row in section.rows:
+        trained, asked = row.networks
+        shown = {}
+        for score in row.scores.values():
+            spread = f" ± {score.std:.1f}" if trained > 1 else ""
+            paper = f" ({score.paper})" if score.paper else ""
+            off = " *" if is_off(score, section.task) else ""
+            shown[score.heading] = f"{score.mean:.1f}{spread}{paper}{off}"
+        of = f"{trained}" if trained == asked else f"{trained} of {asked}"
+        figures = [shown.get(heading, "") for heading in headings]
+        lines.append([section.label(row), *figures, of, f"{row.seconds:.0f}" if trained else ""])
+    return ["%", *headings, "networks", "seconds"], lines
+
+
+def as_text(section: Section) -> str:
+    """A table for a terminal."""
+    headings, lines = cells(section)
+    return "\n".join([section.title, aligned([headings, *lines])])
+
+
+def as_markdown(section: Section) -> str:
+    """A table for a page."""
+    headings, lines = cells(section)
+    rows = [headings, ["---", *["---:"] * (len(headings) - 1)], *lines]
+    return "\n".join([f"## {section.title}", "", *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def as_rows(section: Section) -> Iterator[dict[str, Any]]:
+    """A line of CSV for each figure of a table."""
+    for row in section.rows:
+        trained, _ = row.networks
+        for name, score in row.scores.items():
+            off = is_off(score, section.task)
+            yield {
+                "table": section.table,
+                "task": section.task,
+                "row": section.label(row),
+                "preset": row.preset,
+                "figure": name,
+                "mean": f"{score.mean:.3f}",
+                "std": f"{score.std:.3f}",
+                "networks": trained,
+                "paper": score.paper,
+                "off": "" if off is None else off,
+                "seconds": round(row.seconds),
+            }
+
+
+def write_tables(sections: Sequence[Section], out: Path) -> None:
+    """Writes the tables of each name to a file in each format."""
+    for table in dict.fromkeys(section.table for section in sections):
+        own = [section for section in sections if section.table == table]
+        _write(out / f"{table}.txt", "\n\n".join([*map(as_text, own), LEGEND]) + "\n")
+        _write(out / f"{table}.md", "\n\n".join([*map(as_markdown, own), LEGEND]) + "\n")
+        write_csv(out / f"{table}.csv", [row for section in own for row in as_rows(section)])
+
+
+def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Path) -> None:
+    """Writes one page that needs no other file: tables, pictures and settings.
+
+    Args:
+      sections: tables.
+      pictures: of attention, which come last; those that don't exist are left out.
+      file: the page.
+    """
+    parts = ["<h1>Understanding attention and generalization in graph neural networks: results</h1>"]
+    parts += [f"<p>{LEGEND}</p>"]
+    parts += [_table(section) + "".join(_details(section)) for section in sections]
+    there = [path for path in pictures if path.exists()]
+    if there:
+        parts += ["<h2>Attention</h2>", *map(_picture, there)]
+    body = "\n".join(parts)
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Results</title><style>{STYLE}</style>{body}'
+    _write(file, page)
+
+
+def _table(section: Section) -> str:
+    headings, lines = cells(section)
+    head = "".join(f"<th>{html.escape(heading)}" for heading in headings)
+    rows = []
+    for line in lines:
+        marked = [(' class="off"' if cell.endswith("*") else "", html.escape(cell)) for cell in line]
+        rows.append("<tr>" + "".join(f"<td{off}>{cell}" for off, cell in marked))
+    return f"<h2>{html.escape(section.title)}</h2><table><tr>{head}{''.join(rows)}</table>"
+
+
+def _details(section: Section) -> Iterator[str]:
+    """Pictures and settings of every row, folded."""
+    for row, folder in zip(section.rows, section.folders, strict=True):
+        images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
+        config = folder / "config.json"
+        settings = config.read_text("utf-8", errors="replace") if config.exists() else f"{config} is missing"
+        name = html.escape(section.label(row))
+        yield f"<details><summary>{name}</summary>{images}<pre>{html.escape(settings)}</pre></details>"
+
+
+def _picture(path: Path) -> str:
+    """A picture of 256 colours, which looks the same and takes a third of the room."""
+    file = io.BytesIO()
+    Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<p><img alt="{html.escape(path.stem)}" src="data:image/png;base64,{data}">'
+
+
+def _write(file: Path, text: str) -> None:
+    write_atomically(file, lambda temporary: temporary.write_text(text, "utf-8"))

@@ -1,0 +1,116 @@
+"""An experiment as a command: its presets and data, from the command line to the table at the end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import jax
+
+from experiments.run import protocol
+from experiments.run.devices import break_off, configure_jax, fail, is_of_xla, leave_others
+from experiments.run.folder import About, RunError
+from experiments.run.identity import affected, is_of_preset
+from experiments.run.settings import Settings, parse
+from experiments.run.signals import ends_plainly
+from jattn._options import expect_at_least, setting
+from jattn.training import Task
+from jattn.training._devices import ALL_KNOW
+
+
+@dataclass(frozen=True)
+class GeneratedSettings(Settings):
+    """Settings where data are generated if no published ones are named."""
+
+    train_graphs: int = setting(30_000, "data")
+    """Training graphs of a generated set."""
+    test_graphs: int = setting(5_000, "data")
+    """Graphs of the validation split and of each test subset of a generated set."""
+    data_seed: int = setting(0, "data", of_preset=False)
+    """Seed of a generated set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
+        expect_at_least(0, data_seed=self.data_seed)
+        expect_no_other_data(self)
+
+
+def expect_no_other_data(settings: Any) -> None:
+    """Raises a `ValueError` where settings name published data and say how to generate others."""
+    for of in fields(settings):
+        value = getattr(settings, of.name)
+        if settings.data_dir is not None and affected(settings, of) == "data" and value != of.default:
+            raise ValueError(f"{of.name}: {value} is of a generated set, but data_dir gives another")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a command needs to know of an experiment.
+
+    Attributes:
+      name: of its module and of its runs' folders.
+      about: the module's docstring, for `--help`.
+      presets: settings by name, the default first.
+      paper: the paper's figures by preset: what the table shows for each subset, and as "auc" for the first pooling.
+      data: reads or draws the data that settings ask for.
+      task: what is predicted.
+      variant: a word more for the names of its runs' folders.
+      details: figures of the results that the table shows besides accuracy and AUC.
+      choose: chooses settings before training, where there is something to choose.
+    """
+
+    name: str
+    about: str
+    presets: Mapping[str, Any]
+    paper: Mapping[str, Mapping[str, str]]
+    data: Callable[[Any], protocol.Data]
+    task: Task = "regression"
+    variant: str = ""
+    details: Sequence[str] = ()
+    choose: protocol.Choose | None = None
+
+    def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
+        """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
+        return self.paper.get(preset, {}) if is_of_preset(settings, self.presets[preset]) else {}
+
+    def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
+        """The preset and the settings that a command line asks for."""
+        return parse(
+            self.presets, next(iter(self.presets)), arguments, f"python -m experiments.{self.name}", self.about
+        )
+
+    def main(self, arguments: Sequence[str]) -> None:
+        """Runs the experiment that a command line asks for."""
+        preset, settings = self.parse(arguments)
+        configure_jax(settings)
+        self.run(preset, settings)
+
+    def run(self, preset: str, settings: Settings) -> None:
+        """Runs the experiment and prints its table.
+
+        Args:
+          preset: the settings' name, which the run's folder has where settings name none.
+          settings: those of the preset, perhaps with changes.
+        """
+        about, name = About(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
+        try:
+            with ends_plainly():
+                results = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
+        except Exception as error:
+            why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
+            if alone and is_of_xla(error) and "RESOURCE_EXHAUSTED" in why:
+                fail(f"out of memory ({why}); ask for fewer --seeds, a smaller --batch-size or smaller --filters")
+            if alone or ALL_KNOW in getattr(error, "__notes__", ()):
+                raise
+            if is_of_xla(error):
+                leave_others(why)
+            break_off(error)
+        if results is not None:
+            print(protocol.table(results, self.paper_figures(preset, settings), self.details))
+            print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
+
+    def _data(self, settings: Settings) -> protocol.Data:
+        try:
+            return self.data(settings)
+        except (ValueError, OSError) as error:
+            raise RunError(str(error)) from error

@@ -1,0 +1,66 @@
+"""What a person sees while a stage trains: a progress bar in a terminal, a line now and then elsewhere."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+from tqdm import tqdm
+
+from jattn.training._devices import is_first
+
+LINES = 10  # lines of a stage where output is not a terminal
+
+
+class Progress:
+    """Shows the epochs of one stage on standard error; a context manager."""
+
+    def __init__(self, stage: str, epochs: int, done: int = 0, quiet: bool = False):
+        """Begins it.
+
+        Args:
+          stage: its name.
+          epochs: how many it has.
+          done: how many of them were done before.
+          quiet: show nothing.
+        """
+        self.stage, self.epochs, self.quiet = stage, epochs, quiet or not is_first()
+        self.auc = ""
+        in_terminal = sys.stderr.isatty() and not self.quiet
+        self.bar = tqdm(total=epochs, initial=done, desc=stage, unit="epoch", disable=not in_terminal)
+        if done and not self.quiet:
+            tqdm.write(f"{stage}: goes on after epoch {done} of {epochs}", file=sys.stderr)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.close()
+
+    def show(self, line: Mapping[str, Any]) -> None:
+        """Shows a metric line; means over seeds, the AUC as it was last measured."""
+        if "attention_auc" in line:
+            self.auc = "".join(f", AUC {auc['mean']:.1f} %" for auc in line["attention_auc"])
+        text = f"loss {line['loss']['mean']:.3g}, accuracy {line['accuracy']['mean']:.1f} %{self.auc}"
+        self.bar.set_postfix_str(text, refresh=False)
+        self.bar.update()
+        epoch = line["epoch"]
+        if self.bar.disable and not self.quiet and (epoch % -(-self.epochs // LINES) == 0 or epoch == self.epochs):
+            print(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}", file=sys.stderr)
+
+
+@contextmanager
+def count_graphs(stage: str, graphs: int, quiet: bool = False) -> Iterator[Callable[[int], Any]]:
+    """A bar, or lines, for a stage that works through graphs; yields the function to tell how many are done now."""
+    quiet = quiet or not is_first()
+    with tqdm(total=graphs, desc=stage, unit="graph", disable=quiet or not sys.stderr.isatty()) as bar:
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            bar.update(more)
+            before, done = done, done + more
+            if bar.disable and not quiet and (done == graphs or done * LINES // graphs > before * LINES // graphs):
+                print(f"{stage}: {done} of {graphs} graphs", file=sys.stderr)
+
+        yield count

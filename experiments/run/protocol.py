@@ -1,0 +1,316 @@
+"""The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+from jraph import GraphsTuple
+
+from experiments.run import figures
+from experiments.run.drawing import try_to_draw
+from experiments.run.folder import (
+    RESULTS,
+    About,
+    Lines,
+    Run,
+    RunError,
+    is_finished,
+    open_run,
+    read_lines,
+    read_results,
+    write_results,
+)
+from experiments.run.identity import fingerprint
+from experiments.run.paths import run_folder
+from experiments.run.progress import count_graphs
+from experiments.run.restarts import best_start
+from experiments.run.settings import Settings
+from experiments.run.signals import Terminated
+from experiments.run.stages import Stages
+from jattn import plots
+from jattn.attribution import leave_one_out_seeds
+from jattn.evaluation import join, score
+from jattn.io import save_network
+from jattn.nn import Network
+from jattn.training import Params, Predictions, Task, predict_seeds
+from jattn.training._devices import any_process, fail_together, is_first
+
+DRAWN = 3  # graphs of each subset that a run draws
+MOST_LETTERS = 60  # of the name that a new folder begins with, which a data set's path may be part of
+
+Draw = Callable[[Mapping[str, GraphsTuple], Predictions, Path], None]
+
+
+def draw_examples(
+    subsets: Mapping[str, GraphsTuple],
+    predictions: Predictions,
+    path: Path,
+    among: Bool[np.ndarray, " graphs"] | None = None,
+    count: int = DRAWN,
+) -> None:
+    """Draws the first seed's attention on graphs of every subset, evenly spaced in order of size.
+
+    Args:
+      subsets: host-side splits.
+      predictions: of `join(subsets)`, arrays [seeds, ...].
+      path: the picture.
+      among: those of `join(subsets)` that may be drawn; all where not given.
+      count: how many to draw of each subset.
+    """
+    ids, titles, start = [], [], 0
+    for name, subset in subsets.items():
+        end = start + len(subset.n_node)
+        chosen = np.arange(start, end) if among is None else start + np.flatnonzero(among[start:end])
+        by_size = chosen[np.argsort(subset.n_node[chosen - start], kind="stable")]
+        for i in by_size[np.unique(np.linspace(0, len(by_size) - 1, count + 2).astype(int)[1:-1])]:
+            ids.append(int(i))
+            titles.append(title(name))
+        start = end
+    output, attention, kept = (
+        np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.kept[0])
+    )
+    shown = output[:, 0] if output.shape[1] == 1 else output.argmax(-1)
+    plots.save(plots.attention_figure(join(subsets), shown, attention, kept, ids, titles), path)
+
+
+class Data(NamedTuple):
+    """What an experiment trains and tests on.
+
+    Attributes:
+      splits: "train", "validation" where there is one, and the test subsets, host-side.
+      outputs: outputs a graph.
+      draw: draws some graphs of the evaluated subsets with their attention.
+      members: where there are several draws of training graphs, those of "train" that are in each draw. Networks of
+        all seeds are trained on each, draw after draw.
+      tested: for each draw the graphs of the test subsets, joined, that its networks are tested on.
+    """
+
+    splits: Mapping[str, GraphsTuple]
+    outputs: int = 1
+    draw: Draw = draw_examples
+    members: Sequence[Int[np.ndarray, " _"]] = ()
+    tested: Sequence[Int[np.ndarray, " _"]] = ()
+
+    def digests(self) -> dict[str, str]:
+        """Digests of all that results depend on, by name."""
+        draws = {"members": self.members, "tested": self.tested} if self.members else {}
+        return {name: fingerprint(of) for name, of in {**self.splits, **draws}.items()}
+
+
+# Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
+# to add to the results).
+Choose = Callable[[Any, Stages, int], tuple[Any, dict[str, Any]]]
+
+
+def run(
+    about: About, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
+) -> dict[str, Any] | None:
+    """Runs one configuration: trains it for all seeds, tests it and writes its folder.
+
+    Where the folder holds an interrupted run, goes on with it; where it holds a finished one, gives its results.
+
+    Args:
+      about: experiment, preset and settings; where a run is, its data have to be the same, wherever they lie.
+      name: what the folder is called where `settings.out` does not say, a date added.
+      read: reads or draws what to train and test on; not called where the run is finished and the settings say the
+        same data as before.
+      task: what is predicted.
+      choose: goes before training, where settings are to be chosen first.
+
+    Returns:
+      What `results.json` holds, and under "folder" where. None where several processes run as one and this is not the
+      first.
+
+    Raises:
+      RunError: the folder is another run's, or can't be written.
+    """
+    out: Path | None = about.settings.out
+    with fail_together():  # before anything in the folder changes
+        data = None if out is not None and is_finished(out, about) else read()
+    with opened(about._replace(data=data.digests() if data else None), name) as run:
+        results = {} if run.finished else _run(about.settings, run, data or read(), task, choose)
+        if not is_first():
+            return None
+        return {**(results or read_scores(run.folder)), "folder": str(run.folder)}
+
+
+def read_scores(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
+    """The results of a finished run, in which all scores are there.
+
+    Args:
+      folder: its folder.
+      details: more figures that tables show of all subsets together, by their names; of layers, where they are lists.
+
+    Raises:
+      RunError: they are damaged.
+    """
+    file, results = folder / RESULTS, read_results(folder, ["subsets", "seconds"])
+    try:  # to read all that tables read
+        sum(results["seconds"].values())
+        subsets, together = results["subsets"].values(), results["subsets"]["all"]
+        spreads = [spread for of in subsets for spread in (of["accuracy"], *of["attention_auc"])]
+        for detail in details:
+            spreads += together[detail] if isinstance(together[detail], list) else [together[detail]]
+        for spread in spreads:
+            f"{spread['mean']:.1f} ± {spread['std']:.1f} of {sum(spread['values'])}"
+            if len(spread["values"]) != len(together["accuracy"]["values"]):
+                raise ValueError
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(f"{file}: not all scores are there; remove it, and the same command makes it again") from error
+    return results
+
+
+@contextmanager
+def opened(about: About, name: str) -> Iterator[Run]:
+    """The run's folder, of which processes other than the first know nothing; a new one where settings name none."""
+    with ExitStack() as held:
+        run = Run(Path(), Lines(None), finished=False)
+        with fail_together():
+            if is_first():
+                run = held.enter_context(open_run(about.settings.out or _new_folder(name), about))
+        try:
+            yield run._replace(finished=any_process(run.finished))
+        except (KeyboardInterrupt, Terminated):
+            if is_first():
+                print(f"stopped; with --out {run.folder} the same command goes on", file=sys.stderr)
+            raise
+
+
+def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:
+    splits = data.splits
+    model_seeds = range(settings.seed, settings.seed + settings.seeds)
+    seeds = [*model_seeds] * max(len(data.members), 1)
+    members = [own for own in data.members for _ in model_seeds] or None
+    stages = Stages(run, settings, splits["train"], task, seeds, members)
+    settings, report = choose(settings, stages, data.outputs) if choose else (settings, {})
+    network, params = _train(settings, stages, data, report.get("tuned", {}))
+    tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
+    subsets = {key: splits[key] for key in tested}
+    with stages.timed("test"):
+        graphs = join(subsets)
+        predictions = predict_seeds(network, params, graphs)
+        _tell_of_diverged(seeds, predictions)
+        if settings.attention == "none" and settings.leave_one_out_auc:
+            with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
+                left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
+            predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
+        counted = _counted(data.tested, len(graphs.n_node), settings.seeds)
+        scores = score(predictions, subsets, task, counted) if is_first() else {}
+    results: dict[str, Any] = {}
+    with fail_together():
+        if is_first():
+            save_network(run.folder / "weights.npz", network, params)
+            results = {"subsets": scores, "seconds": stages.seconds, **report}
+            write_results(run.folder, results)  # before pictures, so that these can't keep it from being there
+            with stages.timed("pictures"):
+                _draw(run.folder, data, subsets, predictions, scores)
+            write_results(run.folder, results)  # with the time that they took
+    return results
+
+
+def _draw(
+    folder: Path,
+    data: Data,
+    subsets: Mapping[str, GraphsTuple],
+    predictions: Predictions,
+    scores: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Draws a run's pictures: curves of training, accuracy by size and label, and attention where there is some."""
+    lines, sizes = read_lines(folder / "metrics.jsonl"), data.splits["train"].n_node
+    named, trained = {title(key): of_subset for key, of_subset in scores.items()}, (int(sizes.min()), int(sizes.max()))
+    try_to_draw(folder / "training.png", lambda path: plots.save(figures.training_figure(lines), path))
+    try_to_draw(folder / "accuracy.png", lambda path: plots.save(figures.accuracy_figure(named, trained), path))
+    if predictions.attention:
+        try_to_draw(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
+
+
+def _train(settings: Settings, stages: Stages, data: Data, tuned: Mapping[str, Any]) -> tuple[Network, Params]:
+    """All training stages of a run, up to the network that is tested; `tuned` is what a study reports, if any."""
+    network, labels = settings.network(data.outputs), None
+    if settings.attention == "weak":
+        twin = settings.twin(data.outputs)
+        twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
+        labels = stages.labels("labels", stages.run.folder / "labels.npz", twin, twin_params, settings.least_label)
+    if tuned:  # a longer study may choose another trial, whose network is trained beside the first
+        stages.chosen = f"trial-{tuned['trial']}"
+    without = "global" if settings.clusters is None else "diffpool"
+    stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
+    validation = data.splits["validation"] if settings.best else None
+    start = None
+    if settings.best_of > 1:
+        start = best_start(stages, network, config, settings.epochs, settings.best_of, labels)
+    return network, stages.train(stage, network, config, settings.epochs, labels, validation, start)
+
+
+def _tell_of_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
+    """Says which networks' outputs are not finite; their scores are what such outputs come to."""
+    finite = [np.isfinite(of_network).all() for of_network in np.asarray(predictions.prediction)]
+    diverged = sorted({seed for seed, fine in zip(seeds, finite, strict=True) if not fine})
+    if diverged and is_first():
+        which = f"{finite.count(False)} of {len(seeds)} networks diverged (seed {', '.join(map(str, diverged))})"
+        print(f"{which}: their outputs are not finite; try a smaller --learning-rate", file=sys.stderr)
+
+
+def _counted(
+    tested: Sequence[Int[np.ndarray, " _"]], graphs: int, seeds: int
+) -> Bool[np.ndarray, "networks graphs"] | None:
+    """The graphs that each network is tested on; all where there are no draws."""
+    counted = np.zeros((len(tested), graphs), bool)
+    for of_draw, own in zip(counted, tested, strict=True):
+        of_draw[own] = True
+    return np.repeat(counted, seeds, axis=0) if len(tested) else None
+
+
+def _new_folder(name: str) -> Path:
+    """Makes a folder of its own for a run: two that start in the same second get two."""
+    try:
+        runs = run_folder("out", Path("runs"))
+    except ValueError as error:
+        raise RunError(str(error)) from error
+    stem = runs / f"{name[:MOST_LETTERS]}-{datetime.now():%Y%m%d-%H%M%S}"
+    for folder in itertools.chain([stem], (stem.with_name(f"{stem.name}-{i}") for i in itertools.count(2))):
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RunError(f"{folder}: can't be made ({error.strerror}); name another folder with --out") from error
+        return folder
+    raise AssertionError("the numbers ran out")
+
+
+def table(results: Mapping[str, Any], paper: Mapping[str, str], details: Sequence[str] = ()) -> str:
+    """Accuracy of each subset and attention AUC, mean and standard deviation over seeds, beside the paper's figures.
+
+    Args:
+      results: what `run` returns.
+      paper: the paper's figures by subset, and "auc"; "" or absent where it gives none.
+      details: more figures to show, by their names in the results: those of all subsets together.
+    """
+    subsets = dict(results["subsets"])
+    together = subsets.pop("all")
+    columns = [(title(key), subset["accuracy"], paper.get(key)) for key, subset in subsets.items()]
+    for i, auc in enumerate(together["attention_auc"]):
+        columns.append((f"AUC {i + 1}", auc, None) if i else ("AUC", auc, paper.get("auc")))
+    for key in details:
+        spreads = together[key] if isinstance(together[key], list) else [together[key]]
+        columns += [(title(key), of, None) for of in spreads]
+    seeds = len(columns[0][1]["values"])
+    rows = [
+        ["%", *(name for name, _, _ in columns)],
+        [f"{seeds} seed{'s' * (seeds > 1)}", *(f"{of['mean']:.1f} ± {of['std']:.1f}" for _, of, _ in columns)],
+        ["paper", *(of_paper or "-" for _, _, of_paper in columns)],
+    ]
+    return "\n".join("".join(f"{cell:<10}" if i == 0 else f"{cell:>14}" for i, cell in enumerate(row)) for row in rows)
+
+
+def title(name: str) -> str:
+    """The name of a subset or figure as tables and pictures show it."""
+    special = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
+    return special.get(name, name.removesuffix("_accuracy").replace("_", " ").capitalize())

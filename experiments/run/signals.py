@@ -1,0 +1,74 @@
+"""SIGTERM, by which batch systems ask a job to end, and Ctrl-C: at once, or where training can be gone on with."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from experiments.run.devices import fail
+from experiments.run.folder import RunError
+from jattn.training._devices import ProcessError
+
+
+class Terminated(SystemExit):
+    """The program was asked to end."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)  # as shells and batch systems count
+
+
+@contextmanager
+def handling(handler: Callable[[int, FrameType | None], Any], numbers: Sequence[int]) -> Iterator[None]:
+    """Within, some signals call `handler`.
+
+    The main thread alone can have handlers. In others, as those of notebooks and servers, signals do what they did.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in numbers} if main else {}
+    try:
+        yield
+    finally:
+        for number, handled in before.items():  # None is what was not set from Python
+            signal.signal(number, signal.SIG_DFL if handled is None else handled)
+
+
+@contextmanager
+def ends_plainly() -> Iterator[None]:
+    """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
+
+    SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    try:
+        with handling(end, [signal.SIGTERM]):
+            yield
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
+    except (RunError, ProcessError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
+
+
+@contextmanager
+def can_wait() -> Iterator[Callable[[], bool]]:
+    """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came.
+
+    In the end `Terminated` or KeyboardInterrupt is raised if so. A second Ctrl-C does not wait.
+    """
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    with handling(note, [signal.SIGTERM, signal.SIGINT]):
+        yield lambda: bool(came)
+    if came:
+        raise Terminated if signal.SIGTERM in came else KeyboardInterrupt

@@ -1,0 +1,318 @@
+"""Batches of fixed size: a split that lives on the device, and padded GraphsTuples gathered from it inside jit.
+
+A `Bucket` is the fixed size. Rows of a batch are parted into blocks that no graph crosses, and what graphs leave of a
+block belongs to a padding graph behind them. With one block that is jraph's padding: one extra graph behind all others.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+from flax import struct
+from jaxtyping import Array, Bool, Float, Int
+from jraph import GraphsTuple
+
+from jattn._options import expect_mask
+from jattn.graphs import OneHot, expect_padded, expect_undirected, expect_usable
+from jattn.nn import Topology, blocks, edges
+from jattn.nn._kernels import Sparse
+from jattn.nn._topology import over_features
+
+
+class Bucket(NamedTuple):
+    """Capacities of a batch, padding included.
+
+    Attributes:
+      nodes: rows for nodes.
+      edges: rows for directed edges.
+      graphs: graphs.
+      largest: nodes of the largest graph.
+      block: rows of a block, of which `nodes` is a multiple; all rows are one block where None.
+      dense: whether the blocks of A are dense, or A is sparse.
+      width: edges of a node that are laid side by side, where A is sparse.
+      rest: how many edges there may be besides; all where None.
+    """
+
+    nodes: int
+    edges: int
+    graphs: int
+    largest: int
+    block: int | None = None
+    dense: bool = False
+    width: int = 0
+    rest: int | None = None
+
+
+@struct.dataclass
+class Split:
+    """All graphs of a split on the device, in the layout of `jattn.graphs`, and where each one's rows start.
+
+    Attributes:
+      graphs: one `GraphsTuple` without padding, its edges in the order of their receivers.
+      node_start: first row of each graph's nodes, [graphs].
+      edge_start: first row of each graph's edges, [graphs].
+      received_start: first row of the edges that each node receives, [nodes].
+      received: how many edges each node receives, [nodes].
+    """
+
+    graphs: GraphsTuple
+    node_start: Int[Array, " graphs"]
+    edge_start: Int[Array, " graphs"]
+    received_start: Int[Array, " nodes"]
+    received: Int[Array, " nodes"]
+
+    def with_attention(self, attention: Float[Array, " nodes"]) -> "Split":
+        """The same split with another target attention."""
+        return dataclasses.replace(
+            self, graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention})
+        )
+
+
+class Batch(NamedTuple):
+    """Graphs gathered from a split.
+
+    Attributes:
+      graph: padded `GraphsTuple`.
+      topology: of `graph`, in the storage that is quickest for its size.
+      graph_ids: the graphs' places in the split, the split's number of graphs for padding, [graphs].
+      node_ids: the nodes' places in the split, its number of nodes for padding, [nodes].
+    """
+
+    graph: GraphsTuple
+    topology: Topology
+    graph_ids: Int[Array, " graphs"]
+    node_ids: Int[Array, " nodes"]
+
+
+def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
+    """A set of graphs as one padded batch, as networks take it.
+
+    Args:
+      graphs: a host-side `GraphsTuple` without padding. Where `edges` is an array of weights, they are A's, every
+        undirected edge listed in both directions; edges with features of other shapes may be directed.
+      bucket: the batch's size; the smallest that holds the graphs where not given.
+
+    Raises:
+      ValueError: the bucket does not hold the graphs, or an edge leaves its graph or lacks its reverse.
+    """
+    expect_undirected(graphs)
+    needed = Bucket(
+        nodes=int(np.sum(graphs.n_node)) + 1,
+        edges=int(np.sum(graphs.n_edge)) + 1,
+        graphs=len(graphs.n_node) + 1,
+        largest=int(np.max(graphs.n_node, initial=0)),
+    )
+    bucket = bucket or needed._replace(nodes=-(-needed.nodes // 8) * 8, edges=-(-needed.edges // 8) * 8)
+    for name in ("nodes", "edges", "graphs"):
+        capacity, least = getattr(bucket, name), getattr(needed, name)
+        if capacity < least:
+            raise ValueError(f"bucket: {capacity} {name}, but the graphs and their padding need {least}")
+    return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
+
+
+def put(graphs: GraphsTuple, rounded: bool = False) -> Split:
+    """Puts a host-side split on the device.
+
+    Args:
+      graphs: the split.
+      rounded: lengths of its arrays become powers of 2, filled up with 0, so that programs serve splits of many sizes.
+
+    Raises:
+      ValueError: there are no graphs, a field is missing or has another shape, target attention or a label is no number
+        that it may be, or an edge leaves its graph or lacks its reverse.
+    """
+    if not len(graphs.n_node):
+        raise ValueError("graphs: expected at least one graph")
+    expect_usable(graphs)
+    receivers = np.asarray(graphs.receivers)
+    if (np.diff(receivers) < 0).any():
+        order = np.argsort(receivers, kind="stable")
+        graphs = graphs._replace(
+            senders=graphs.senders[order],
+            receivers=receivers[order],
+            edges=jax.tree.map(lambda x: x[order], graphs.edges),
+        )
+    received = np.bincount(receivers, minlength=int(np.sum(graphs.n_node)))
+    starts = (np.asarray(np.cumsum(n) - n, np.int32) for n in (graphs.n_node, graphs.n_edge, received))
+    arrays = graphs, *starts, np.asarray(received, np.int32)
+    return Split(*jax.device_put(jax.tree.map(_rounded, arrays) if rounded else arrays))
+
+
+def power_of_2(number: int, least: int = 16) -> int:
+    """The least power of 2 that is less than neither of the two."""
+    return 1 << (max(number, least) - 1).bit_length()
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    x = np.asarray(x)
+    return np.pad(x, [(0, power_of_2(len(x)) - len(x))] + [(0, 0)] * (x.ndim - 1))
+
+
+def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
+    """The padded batch of the graphs `ids`; for use inside jit.
+
+    Args:
+      split: where they come from.
+      ids: graphs, in the order wanted. Every -1 ends a block: a padding graph takes the rest of its rows. Behind the
+        last block there may be more of them. At most `bucket.graphs` entries, filled up with -1; where real graphs fill
+        all of them, rows behind the last graph belong to none.
+      bucket: has to hold them: its sizes can't be checked here, `pack` makes one that does.
+
+    Raises:
+      ValueError: there are more ids than graphs in the bucket.
+    """
+    if len(ids) > bucket.graphs:
+        raise ValueError(f"ids: {len(ids)} entries, but the bucket has {bucket.graphs} graphs")
+    graphs, block = split.graphs, bucket.block or bucket.nodes
+    ids = jnp.pad(ids, (0, bucket.graphs - len(ids)), constant_values=-1)
+    real = ids >= 0
+    id_of = jnp.where(real, ids, 0)
+    n_node, n_edge = (jnp.where(real, count[id_of], 0) for count in (graphs.n_node, graphs.n_edge))
+    is_end = (~real).astype(jnp.int32)
+    block_of = jnp.cumsum(is_end) - is_end
+    used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
+    n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
+    behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # padding right after the real graphs
+    n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
+    padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
+
+    def rows_of(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
+        """The graph of each row, how far graphs have moved from their place in the split, and whether a row is real."""
+        end = jnp.cumsum(count)
+        graph_of = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
+        return graph_of, end - count - start[id_of], real.at[graph_of].get(mode="fill", fill_value=False)
+
+    graph_of_node, shift, node_real = rows_of(n_node, split.node_start, bucket.nodes)
+    graph_of_edge, edge_shift, edge_real = rows_of(n_edge, split.edge_start, bucket.edges)
+    node, edge = jnp.arange(bucket.nodes) - shift[graph_of_node], jnp.arange(bucket.edges) - edge_shift[graph_of_edge]
+
+    def ends(nodes: Array) -> Array:
+        return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], padding_node)
+
+    def of_nodes(name: str, x: Array | OneHot) -> Array:
+        taken = jax.tree.map(lambda of: _take(of, node), x)
+        values = taken.dense() if isinstance(taken, OneHot) else taken
+        # Nobody looks where padding is, and a distance between masked positions takes twice as long.
+        return values if name == "position" else jnp.where(over_features(node_real, values), values, 0)
+
+    graph_ids = jnp.where(real, ids, len(graphs.n_node))
+    batch = GraphsTuple(
+        nodes={name: of_nodes(name, x) for name, x in graphs.nodes.items()},
+        edges=jax.tree.map(lambda x: jnp.where(edge_real, _take(x, edge), 0), graphs.edges),
+        senders=ends(graphs.senders),
+        receivers=ends(graphs.receivers),
+        globals=jax.tree.map(lambda x: _take(x, graph_ids, "fill"), graphs.globals),
+        n_node=n_node,
+        n_edge=n_edge,
+    )
+    topology: Topology
+    if bucket.dense:
+        topology = blocks(batch, block, real)
+    else:
+        adjacency = None
+        if bucket.rest is not None:
+            start, count = _take(split.received_start, node), jnp.where(node_real, _take(split.received, node), 0)
+            lists = graphs.senders, graphs.edges
+            adjacency = tabulate(lists, start, count, shift[graph_of_node], bucket.width, bucket.rest)
+        topology = edges(batch, real, adjacency)
+    topology = dataclasses.replace(topology, largest=bucket.largest)
+    total = jax.tree.leaves(graphs.nodes)[0].shape[0]
+    return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
+
+
+def tabulate(
+    entries: tuple[Int[Array, " entries"], Float[Array, " entries"]],
+    start: Int[Array, " rows"],
+    count: Int[Array, " rows"],
+    shift: Int[Array, " rows"],
+    width: int,
+    rest: int,
+) -> Sparse:
+    """A sparse matrix whose rows are parts of one list of entries.
+
+    Args:
+      entries: columns and values of the list.
+      start: the first entry of each row.
+      count: how many entries each row has.
+      shift: what to add to the columns of each row.
+      width: how many entries of a row to lay side by side.
+      rest: has to hold the number of all others; those beyond are lost.
+    """
+    columns, values = entries
+    rows, others = jnp.arange(len(start)), jnp.maximum(count - width, 0)
+    list_rows = jnp.repeat(rows, others, total_repeat_length=rest)
+    before = jnp.cumsum(others) - others
+
+    def of(row: Array, place: Array) -> tuple[Array, Array]:
+        present, entry = place < count[row], start[row] + place
+        return jnp.where(present, _take(columns, entry) + shift[row], row), jnp.where(present, _take(values, entry), 0)
+
+    table = of(rows[:, None], jnp.arange(width)[None])
+    return Sparse(*table, list_rows, *of(list_rows, width + jnp.arange(rest) - before[list_rows]))
+
+
+def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
+    """The inverse of `gather` for values of rows: [*steps, rows, ...] to [total, ...], 0 where no row belongs.
+
+    Args:
+      total: nodes or graphs of the split.
+      ids: `Batch.node_ids` or `Batch.graph_ids`, of one batch or several.
+      values: what each row holds.
+    """
+    values = values.reshape(-1, *values.shape[ids.ndim :])
+    return jnp.zeros((total, *values.shape[1:]), values.dtype).at[ids.reshape(-1)].set(values, mode="drop")
+
+
+def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
+    """A padded `GraphsTuple` without some nodes: they and their edges move into the padding graph. Shapes stay.
+
+    For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped. All features of the
+    padding graph become 0.
+
+    Args:
+      graph: padded as `jraph.pad_with_graphs` does, with any features.
+      kept: nodes to keep; what it says of padding does not matter.
+
+    Raises:
+      ValueError: the mask is not of booleans, one for each row, or the graph is not padded (inside jit that can't be
+        seen, and its last graph would count as padding).
+    """
+    expect_mask("kept", kept, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
+    expect_padded(graph)
+    graph, kept = jax.device_put((graph, kept))
+    real = jraph.get_graph_padding_mask(graph)
+    padding = real.sum()  # the padding graph stands right after the real ones
+    rows, graphs = len(kept), len(real)
+    graph_of = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
+    new_graph_of = jnp.where(kept & real[graph_of], graph_of, padding)
+    order = jnp.argsort(new_graph_of, stable=True)
+    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
+    stays = (new_graph_of[graph.senders] < padding) & (new_graph_of[graph.receivers] < padding)
+    graph_of_edge = jnp.where(stays, graph_of[graph.senders], padding)
+    edge_order = jnp.argsort(graph_of_edge, stable=True)
+    first_padding_node = (new_graph_of < padding).sum()
+
+    def ends(nodes: Array) -> Array:
+        return jnp.where(stays, place[nodes], first_padding_node)[edge_order]
+
+    def in_order(x: Array, order: Array, stays: Array) -> Array:
+        return jnp.where(over_features(stays[order], x), x[order], jnp.zeros((), x.dtype))
+
+    return graph._replace(
+        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph_of < padding), graph.nodes),
+        edges=jax.tree.map(lambda x: in_order(x, edge_order, stays), graph.edges),
+        senders=ends(graph.senders),
+        receivers=ends(graph.receivers),
+        n_node=jnp.bincount(new_graph_of, length=graphs),
+        n_edge=jnp.bincount(graph_of_edge, length=graphs),
+    )
+
+
+def _take(x: Array, rows: Array, mode: str = "clip") -> Array:
+    """x[rows]; where rows are of padding and out of range some row or, with mode "fill", 0. Zeros if x has no rows."""
+    if not len(x):
+        return jnp.zeros((*rows.shape, *x.shape[1:]), x.dtype)
+    return x.at[rows].get(mode=mode, fill_value=0)

@@ -1,0 +1,19 @@
+"""Files: written whole or not at all; a network in one file; the paper's published weights."""
+
+from jattn.io._files import plain, read_arrays, write_arrays, write_atomically, write_json
+from jattn.io._networks import describe, load_network, network_from, save_network
+from jattn.io._published import PublishedModel, load_published
+
+__all__ = [
+    "PublishedModel",
+    "describe",
+    "load_network",
+    "load_published",
+    "network_from",
+    "plain",
+    "read_arrays",
+    "save_network",
+    "write_arrays",
+    "write_atomically",
+    "write_json",
+]

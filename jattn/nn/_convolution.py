@@ -1,0 +1,138 @@
+"""The ChebyGIN convolution and the linear maps in it."""
+
+import math
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from flax.linen.dtypes import promote_dtype
+from flax.typing import Dtype, PrecisionLike
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jattn.nn._chebyshev import Aggregation, chebyshev_filter
+from jattn.nn._topology import Topology
+
+
+def linear_init(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Float[Array, "*in out"]:
+    """Weights of a linear map from uniform(-1/sqrt(in), 1/sqrt(in)), where all axes but the last are inputs."""
+    bound = math.prod(shape[:-1]) ** -0.5
+    return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+
+class Linear(nn.Module):
+    """A linear map with weights and biases from uniform(-1/sqrt(in), 1/sqrt(in)).
+
+    Attributes:
+      features: output features.
+      kernel_init: initialiser of the weights, [in, out].
+      dtype, param_dtype, precision: as those of `flax.linen.Dense`.
+    """
+
+    features: int
+    kernel_init: nn.initializers.Initializer = linear_init
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "rows in"]) -> Float[Array, "rows out"]:
+        """Maps every row."""
+        weights = _weights(self, (x.shape[-1],), self.features, self.kernel_init, self.param_dtype)
+        x, kernel, bias = promote_dtype(x, *weights, dtype=self.dtype)
+        return jnp.matmul(x, kernel, precision=self.precision) + bias[None]
+
+
+class ChebyshevFilter(nn.Module):
+    """A linear map of the Chebyshev terms of features, initialised as `Linear`; its kernel is [in, order, out].
+
+    Attributes:
+      features: output features.
+      order: how many terms, K >= 1.
+      aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree.
+      dtype, param_dtype, precision: as those of `Linear`.
+    """
+
+    features: int
+    order: int
+    aggregation: Aggregation
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
+    ) -> Float[Array, "nodes out"]:
+        """Filters features, whose dropped rows have to be 0 and are so in the result; by their `terms` if given."""
+        weights = _weights(self, (x.shape[-1], self.order), self.features, linear_init, self.param_dtype)
+        x, kernel, bias, terms = promote_dtype(x, *weights, terms, dtype=self.dtype)
+        return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms, self.precision)
+
+
+class ChebyGINConv(nn.Module):
+    r"""Chebyshev convolution with mean or sum aggregation (ChebyGIN).
+
+    .. math:: Y = f([T_0 X, \dots, T_{K-1} X])
+
+    with the terms of `jattn.nn._chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
+    given. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
+
+    As in the paper's code, "mean" is the symmetric normalisation D^-1/2 A D^-1/2, no mean over neighbours, and "sum"
+    multiplies every term but T_0 X by the degrees D besides. With `order=1` the one term, with D' the degrees of A + I,
+    is that of GCN, D'^-1/2 (A + I) D'^-1/2 X (mean), or D'^1/2 (A + I) D'^-1/2 X (sum). The latter stands for GIN, but
+    is not the plain sum (A + I) X of Xu et al. 2019, eq. 4.1, except between nodes of equal degree.
+
+    Attributes:
+      features: output features.
+      order: how many Chebyshev terms, K >= 1.
+      aggregation: "mean" or "sum", as above.
+      hidden: units of f's hidden layer; a linear map where None.
+      dtype: of the computation, terms and result included; that of features and weights together where None.
+      param_dtype: of the weights.
+      precision: of products, jax's.
+    """
+
+    features: int
+    order: int
+    aggregation: Aggregation = "mean"
+    hidden: int | None = None
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
+    ) -> Float[Array, "nodes out"]:
+        """The convolved features before the activation; rows of dropped nodes are 0 where they are 0 in x.
+
+        Args:
+          x: the features; rows of dropped nodes have to be finite, and don't matter for those of others.
+          topology: the graphs.
+          terms: the Chebyshev terms of x side by side, [nodes, order * in], where they are known.
+        """
+        numbers: Any = {"dtype": self.dtype, "param_dtype": self.param_dtype, "precision": self.precision}
+
+        def first(features: int, name: str) -> Array:
+            layer = ChebyshevFilter(features, self.order, self.aggregation, **numbers, name=name)
+            return cast(Array, layer(x, topology, terms))
+
+        if self.hidden is None:
+            return first(self.features, "linear")
+        second = Linear(self.features, **numbers, name="linear")
+        return topology.zero_dropped(second(nn.relu(first(self.hidden, "hidden_layer"))))
+
+
+def _weights(
+    module: nn.Module,
+    inputs: tuple[int, ...],
+    features: int,
+    kernel_init: nn.initializers.Initializer,
+    dtype: Dtype,
+) -> tuple[Float[Array, "*in out"], Float[Array, " out"]]:
+    bound = math.prod(inputs) ** -0.5
+    kernel = module.param("kernel", kernel_init, (*inputs, features), dtype)
+    bias_init = nn.initializers.uniform(2 * bound)
+    bias = module.param("bias", lambda *of: bias_init(*of) - jnp.asarray(bound, dtype), (features,), dtype)
+    return kernel, bias

@@ -1,0 +1,99 @@
+"""DiffPool: the nodes of every graph become so many clusters, by a soft assignment that is learned."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jaxtyping import Array, Float
+
+from jattn._options import expect_at_least, set_numbers
+from jattn.nn._chebyshev import Aggregation
+from jattn.nn._convolution import ChebyGINConv
+from jattn.nn._topology import HIGHEST, Blocks, Topology
+
+
+@dataclass(frozen=True)
+class DiffPool:
+    """One DiffPool, placed before a convolution (Ying et al. 2018).
+
+    Attributes:
+      clusters: how many there are of each graph from then on; it may have had fewer nodes.
+    """
+
+    clusters: int = 4
+
+    def __post_init__(self) -> None:
+        set_numbers(self, ints=("clusters",))
+        expect_at_least(1, clusters=self.clusters)
+
+
+class ClusterPool(nn.Module):
+    """Pools by clusters that a convolution assigns nodes to, of the network's own kind: Ying et al. 2018, eq. 6."""
+
+    config: DiffPool
+    order: int
+    aggregation: Aggregation
+    hidden: int | None
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, "nodes features"], topology: Topology
+    ) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
+        """The clusters' features, their topology, and each graph's auxiliary loss."""
+        assignment = ChebyGINConv(
+            self.config.clusters, self.order, self.aggregation, self.hidden, precision=HIGHEST, name="assignment"
+        )
+        return cluster(x, assignment(x, topology), topology)
+
+
+def cluster(
+    x: Float[Array, "nodes features"], scores: Float[Array, "nodes clusters"], topology: Topology
+) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
+    r"""The clusters' features and topology, graph after graph, and each graph's auxiliary loss.
+
+    .. math:: S = \mathrm{softmax}(\mathrm{scores}), \quad X' = S^T X, \quad A' = S^T A S
+
+    over the N kept nodes of a graph: Ying et al. 2018, eq. 3 and 4. A graph without any has no clusters either. The
+    auxiliary loss, 0 then, is the sum of section 3.2's two,
+
+    .. math:: \frac{1}{N} \|A - S S^T\|_F + \frac{1}{N} \sum_i H(S_i), \quad H(p) = -\sum_c p_c \log p_c.
+
+    The paper leaves open how the first is divided; by N it is the root mean square of N^2 entries, alike for graphs of
+    all sizes. No matrix of N x N is made:
+
+    .. math:: \|A - S S^T\|_F^2 = \sum_{ij} A_{ij}^2 - 2 \mathrm{tr}(A') + \|S^T S\|_F^2.
+
+    Args:
+      x: features; rows of dropped nodes have to be 0.
+      scores: logits of the clusters that each node belongs to.
+      topology: the graphs.
+    """
+    features, clusters = x.shape[1], scores.shape[1]
+    log_s = jax.nn.log_softmax(topology.zero_dropped(scores))
+    s = topology.zero_dropped(jnp.exp(log_s))
+    neighbours = topology.multiply(s)
+    products = topology.outer_sum(s, jnp.concatenate([x, neighbours, s], axis=1))
+    pooled, adjacency, overlap = jnp.split(products, [features, features + clusters], axis=2)
+
+    count = jnp.maximum(topology.size, 1)
+    square = topology.sum(topology.squared().degrees) - 2 * jnp.trace(adjacency, axis1=1, axis2=2)
+    square += (overlap**2).sum((1, 2))
+    # The root's derivative at 0, which is what an emptied graph has, is infinite. Rounding may give less than 0.
+    distance = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    entropy = topology.sum(-(s * log_s).sum(1))
+    return pooled.reshape(-1, features), _of_clusters(adjacency, topology), (distance + entropy) / count
+
+
+def _of_clusters(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> Blocks:
+    """The topology of clusters, each graph's a block."""
+    graphs, clusters, _ = adjacency.shape
+    return Blocks(
+        n_node=jnp.full(graphs, clusters),
+        graph_of=jnp.repeat(jnp.arange(graphs), clusters),
+        real=topology.real,
+        kept=jnp.repeat(topology.size > 0, clusters),
+        degrees=adjacency.sum(2).reshape(-1),
+        largest=clusters,
+        adjacency=adjacency,
+    )

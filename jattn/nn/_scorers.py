@@ -1,0 +1,99 @@
+"""Attention: how a node's score is computed from its features, and what scores should be (ground truth)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jaxtyping import Array, Float
+
+from jattn._options import expect_at_least, expect_one_of, set_numbers
+from jattn.nn._chebyshev import Aggregation
+from jattn.nn._convolution import ChebyGINConv, Linear, linear_init
+from jattn.nn._topology import HIGHEST, SUM_OFFSET, Topology
+
+Kind = Literal["linear", "mlp", "network", "truth"]
+Distribution = Literal["normal", "uniform", "default"]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """What scores nodes.
+
+    Attributes:
+      kind: "linear" (p . x, no bias; Knyazev et al. 2019, section 2.2), "mlp" (one hidden ReLU layer), "network" (a
+        graph network of `layers` convolutions with `filters` features, the last with 1) or "truth" (target attention
+        itself, no weights).
+      hidden: hidden units of the MLP.
+      filters: features of the graph network's layers before the last.
+      layers: convolutions of the graph network.
+      init: distribution of the linear scorer's weights or the MLP's first ones: "normal" N(0, scale), "uniform"
+        U(-scale, scale) or "default" (that of every linear map). A graph network always has the default.
+      scale: standard deviation or bound of `init`.
+    """
+
+    kind: Kind = "linear"
+    hidden: int = 32
+    filters: int = 32
+    layers: int = 3
+    init: Distribution = "default"
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        set_numbers(self, ints=("hidden", "filters", "layers"), floats=("scale",))
+        expect_one_of("kind", self.kind, Kind)
+        expect_one_of("init", self.init, Distribution)
+        expect_at_least(1, hidden=self.hidden, filters=self.filters, layers=self.layers)
+        expect_at_least(0, scale=self.scale)
+
+
+class AttentionScorer(nn.Module):
+    """Scores [nodes] from features, by the rule of a `Scorer`; at the highest precision, whatever features' dtype is.
+
+    Attributes:
+      config: which scorer.
+      order: the model's Chebyshev order; a graph network uses at most 2.
+      aggregation: the model's aggregation, used by a graph network.
+    """
+
+    config: Scorer
+    order: int
+    aggregation: Aggregation
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "nodes features"], topology: Topology) -> Float[Array, " nodes"]:
+        """Unbounded scores; only those of kept nodes mean anything."""
+        match self.config.kind:
+            case "linear":
+                initializer = self._initializer()
+                scores = nn.Dense(1, False, precision=HIGHEST, kernel_init=initializer, name="projection")(x)
+            case "mlp":
+                first = Linear(self.config.hidden, self._initializer(), precision=HIGHEST, name="hidden_layer")
+                scores = Linear(1, precision=HIGHEST, name="linear")(nn.relu(first(x)))
+            case "network":
+                for _ in range(self.config.layers - 1):
+                    x = nn.relu(self._convolution(self.config.filters)(x, topology))
+                scores = self._convolution(1)(x, topology)
+            case other:
+                raise ValueError(f"scorer {other!r} has no weights: expected 'linear', 'mlp' or 'network'")
+        return scores[:, 0]
+
+    def _convolution(self, features: int) -> ChebyGINConv:
+        return ChebyGINConv(features, min(self.order, 2), self.aggregation, precision=HIGHEST)
+
+    def _initializer(self) -> nn.initializers.Initializer:
+        scale = self.config.scale
+        match self.config.init:
+            case "normal":
+                return nn.initializers.normal(scale)
+            case "uniform":
+                return lambda key, shape, dtype=jnp.float32: jax.random.uniform(key, shape, dtype, -scale, scale)
+            case _:
+                return linear_init
+
+
+def normalize_target(target: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:
+    """Target attention divided by (its sum over the graph's kept nodes + 1e-7), 0 for dropped nodes."""
+    target = topology.zero_dropped(target)
+    return target / topology.spread(topology.sum(target) + SUM_OFFSET)

@@ -1,0 +1,135 @@
+"""Attention on the nodes of graphs. Functions make a matplotlib `Figure`; pyplot's global state is left alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+from jraph import GraphsTuple
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+
+from jattn.graphs import Proximity
+from jattn.io import write_atomically
+from jattn.plots._layout import stress_layout
+
+ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
+TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
+
+
+def attention_figure(
+    graphs: GraphsTuple,
+    prediction: Num[np.ndarray, " graphs"],
+    attention: Float[np.ndarray, " nodes"],
+    kept: Bool[np.ndarray, " nodes"],
+    ids: Sequence[int],
+    titles: Sequence[str] = (),
+    position: Float[np.ndarray, "nodes 2"] | None = None,
+) -> Figure:
+    """Some graphs of a split, nodes coloured by attention relative to the largest of their graph.
+
+    Nodes with target attention have a ring, dropped nodes are small and hollow. Heavier edges are darker.
+
+    Args:
+      graphs: the split, on the host.
+      prediction: a number or a class for each graph.
+      attention: alpha of one pooling layer.
+      kept: nodes which that layer kept.
+      ids: the graphs to draw, at least one.
+      titles: a name for each of them, put in front of what the panel's title says anyway.
+      position: where to draw the nodes, x to the right and y upwards; found from the edges where not given.
+
+    Returns:
+      The figure, one panel a graph and then a colour bar.
+
+    Raises:
+      ValueError: there is nothing to draw, an id is out of range, edges are not listed, or there are not as many titles
+        as ids.
+    """
+    total = len(graphs.n_node)
+    if not len(ids) or not all(0 <= i < total for i in ids):
+        raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
+    if len(titles) not in (0, len(ids)):
+        raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
+    if isinstance(graphs.edges, Proximity):
+        raise ValueError("graphs: their edges follow from positions; `list_edges` lists them")
+    columns = min(len(ids), 5)
+    rows = -(-len(ids) // columns)
+    figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
+    figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.08))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    node, edge = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (graphs.n_node, graphs.n_edge))
+    for axes, name, i in zip(panels, titles or [""] * len(ids), ids, strict=False):
+        nodes, edges = slice(node[i], node[i + 1]), slice(edge[i], edge[i + 1])
+        ends = np.stack([graphs.senders[edges], graphs.receivers[edges]], 1) - node[i]
+        where = stress_layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
+        target = graphs.nodes["attention"][nodes] > 0
+        _draw_graph(axes, where, ends, graphs.edges[edges], attention[nodes], kept[nodes], target)
+        size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
+        answer = f"label {_number(graphs.globals['label'][i])}, predicted {_number(prediction[i])}"
+        axes.set_title(f"{name}: {size}\n{answer}" if name else f"{size}\n{answer}", fontsize=9)
+    bar = figure.colorbar(
+        ScalarMappable(cmap=ATTENTION), ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6)
+    )
+    bar.set_label("attention / largest of the graph", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
+    return figure
+
+
+def _draw_key(figure: Figure, rings: bool) -> None:
+    """Says what the marks of nodes mean, and rings where there are some."""
+    styles: dict[str, dict[str, Any]] = {
+        "kept": {"markersize": 7, "color": ATTENTION(0.6)},
+        "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
+    }
+    if rings:
+        ring = {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5}
+        styles["has target attention"] = ring
+    handles = [Line2D([], [], marker="o", linestyle="", label=label, **style) for label, style in styles.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+
+
+def _draw_graph(
+    axes: Axes,
+    position: Float[np.ndarray, "nodes 2"],
+    ends: Int[np.ndarray, "edges 2"],
+    weights: Float[np.ndarray, " edges"],
+    attention: Float[np.ndarray, " nodes"],
+    kept: Bool[np.ndarray, " nodes"],
+    target: Bool[np.ndarray, " nodes"],
+) -> None:
+    area = np.clip(2500 / max(len(attention), 1), 14, 70)
+    relative = np.nan_to_num(attention) / max(np.nan_to_num(attention).max(initial=0), 1e-30)
+    once = ends[:, 0] < ends[:, 1]
+    ends, weights = ends[once], weights[once]
+    opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(kept[ends].all(1), 1, 0.4)
+    axes.add_collection(LineCollection(position[ends], colors=[(EDGE, a) for a in opacity], linewidths=0.6, zorder=1))
+    axes.scatter(
+        position[~kept, 0], position[~kept, 1], s=0.3 * area, c="white", edgecolors=DROPPED, linewidths=0.6, zorder=2
+    )
+    color = ATTENTION(relative[kept])
+    axes.scatter(position[kept, 0], position[kept, 1], s=area, c=color, edgecolors="0.35", linewidths=0.4, zorder=3)
+    axes.scatter(
+        position[target, 0], position[target, 1], s=1.7 * area, c="none", edgecolors=TARGET, linewidths=1.2, zorder=4
+    )
+    axes.margins(0.08)
+    axes.set_aspect("equal", adjustable="datalim")
+
+
+def _number(value: Any) -> str:
+    return f"{round(float(value), 2) + 0.0:g}"  # + 0.0: no "-0"
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure to a file, atomically."""
+    write_atomically(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:] or "png"))

@@ -1,0 +1,211 @@
+"""Training as pure functions: a state, one compiled program an epoch, predictions for a whole split.
+
+`make_train` gives an `init` and an `epoch` for one seed; jit and vmap over seeds are put around them by the caller:
+
+    orders = np.stack([shuffled_batches(seed, epochs, graphs.n_node, batch=32) for seed in seeds])
+    batches, bucket = pack(graphs, orders)
+    train = make_train(network, config, bucket, steps_per_epoch=batches.shape[2])
+    split, keys = put(graphs), jnp.stack([jax.random.key(seed) for seed in seeds])
+    states = jax.vmap(train.init, in_axes=(0, None))(keys, split)
+    epoch = jax.jit(jax.vmap(train.epoch, in_axes=(0, None, 0)), donate_argnums=0)
+    for number in range(epochs):
+        states, (loss, predictions) = epoch(states, split, batches[:, number, :, 0])
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
+from jattn.batching import Batch, Bucket, Split, gather, scatter
+from jattn.graphs import GRAPH_ID
+from jattn.nn import Network, Output, Precision
+from jattn.training._losses import Task, attention_loss, auxiliary_loss, task_loss
+
+Params = Any
+AnyArray = Array | np.ndarray
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train.
+
+    Attributes:
+      task: "regression" (squared error, one output) or "classification" (cross entropy).
+      attention_weight: beta, the weight of the attention loss; 0 leaves attention unsupervised.
+      learning_rate: Adam's step size at the start.
+      decay_epochs: epochs, counted from 1, at whose start the learning rate is divided by 10.
+      weight_decay: times the weight, added to its gradient (L2).
+      precision: how convolutions compute in training: "highest", "default" or "bfloat16"; as the network itself says
+        where None. Weights and all else stay float32.
+    """
+
+    task: Task = "regression"
+    attention_weight: float = 0.0
+    learning_rate: float = 1e-3
+    decay_epochs: tuple[int, ...] = ()
+    weight_decay: float = 1e-4
+    precision: Precision | None = None
+
+    def __post_init__(self) -> None:
+        expect_one_of("task", self.task, Task)
+        set_numbers(self, floats=("attention_weight", "learning_rate", "weight_decay"))
+        epochs = tuple(as_int("decay_epochs", epoch) for epoch in self.decay_epochs)
+        object.__setattr__(self, "decay_epochs", epochs)
+        expect_at_least(0, learning_rate=self.learning_rate, weight_decay=self.weight_decay)
+        expect_at_least(0, attention_weight=self.attention_weight)
+        if min(self.decay_epochs, default=1) < 1:
+            raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
+        if len(set(epochs)) < len(epochs):
+            raise ValueError(f"decay_epochs: {epochs} is not allowed, an epoch is there twice")
+        if self.precision is not None:
+            expect_one_of("precision", self.precision, Precision)
+
+
+class State(NamedTuple):
+    """What training changes."""
+
+    params: Params
+    optimizer: optax.OptState
+    key: PRNGKeyArray
+
+
+class Predictions(NamedTuple):
+    """What a network says of a whole split, in the split's own order; of several seeds with a leading axis.
+
+    Attributes:
+      prediction: outputs, [graphs, outputs].
+      attention: alpha of each attention pooling, 0 for nodes dropped before it, [nodes].
+      kept: nodes that each attention pooling kept, [nodes].
+    """
+
+    prediction: Float[AnyArray, "*seeds graphs outputs"]
+    attention: tuple[Float[AnyArray, "*seeds nodes"], ...]
+    kept: tuple[Bool[AnyArray, "*seeds nodes"], ...]
+
+
+class Train(NamedTuple):
+    """The two functions that `make_train` makes.
+
+    Attributes:
+      init: (key, split) -> State.
+      epoch: (state, split, batches [steps, entries]) -> (state, (mean loss, Predictions as made on the way)).
+    """
+
+    init: Callable[[PRNGKeyArray, Split], State]
+    epoch: Callable[[State, Split, Int[Array, "steps entries"]], tuple[State, tuple[Float[Array, ""], Predictions]]]
+
+
+def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
+    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs.
+
+    Args:
+      config: how to train.
+      steps_per_epoch: batches of an epoch.
+      axis: a mapped axis over which gradients are summed first.
+    """
+    boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
+    schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
+    whole = optax.stateless(lambda gradient, _: jax.lax.psum(gradient, axis)) if axis else optax.identity()
+    adam = optax.chain(
+        whole,
+        optax.add_decayed_weights(config.weight_decay),
+        optax.scale_by_adam(b1=0.5, b2=0.999),
+        optax.scale_by_learning_rate(schedule),
+    )
+    return optax.flatten(adam)  # one vector of all weights: a few operations a step in place of a few for each array
+
+
+def make_train(
+    network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int, axis: str | None = None
+) -> Train:
+    """The functions that train `network` on batches of the size of `bucket`, for one seed.
+
+    Args:
+      network: the architecture.
+      config: how to train it.
+      bucket: holds every batch.
+      steps_per_epoch: batches of an epoch.
+      axis: a mapped axis whose members share every batch: each is given its own graphs, and takes the same step as the
+        others, by the gradient of the mean over all of them. Predictions are those of its own graphs, 0 for others.
+    """
+    optimizer = make_optimizer(config, steps_per_epoch, axis)
+    network = network if config.precision is None else network.at(config.precision)
+
+    def over_all(x: Any) -> Any:
+        return jax.lax.psum(x, axis) if axis else x
+
+    def init(key: PRNGKeyArray, split: Split) -> State:
+        init_key, key = jax.random.split(key)
+        batch = gather(split, jnp.full(bucket.graphs, -1), bucket)
+        params = network.init(init_key, batch.graph, batch.topology)["params"]
+        return State(params, optimizer.init(params), key)
+
+    def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
+        graph, topology = batch.graph, batch.topology
+        graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
+        rngs = {"dropout": key}
+        output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
+        total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
+        for per_graph in output.auxiliary:
+            total += auxiliary_loss(per_graph, topology.real, count)
+        if config.attention_weight:
+            target = graph.nodes["attention"]
+            for pooled in output.poolings:
+                total += config.attention_weight * attention_loss(pooled, target, topology, count)
+        return total, output
+
+    def step(state: State, split: Split, ids: Array, count: Array) -> tuple[State, tuple[Array, Batch, Output]]:
+        batch = gather(split, ids, bucket)
+        key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
+        (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises a float to the power of an integer
+            updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
+        return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
+
+    def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
+        def body(state: State, step_input: tuple[Array, Array]) -> tuple[State, Any]:
+            ids, count = step_input
+            state, (value, batch, output) = step(state, split, ids, count)
+            return state, (value * count.astype(value.dtype), batch.graph_ids, batch.node_ids, output)
+
+        counts = over_all((batches >= 0).sum(1))
+        state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, (batches, counts))
+        predictions = in_split_order(split, graph_ids, node_ids, outputs)
+        return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
+
+    return Train(init, epoch)
+
+
+def make_predict(
+    network: Network, bucket: Bucket
+) -> Callable[[Params, Split, Int[Array, "steps entries"]], Predictions]:
+    """A function that predicts the graphs of some batches; what it says of a split's other graphs is 0."""
+
+    def predict(params: Params, split: Split, batches: Array) -> Predictions:
+        def one(ids: Array) -> tuple[Array, Array, Output]:
+            batch = gather(split, ids, bucket)
+            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology))
+            return batch.graph_ids, batch.node_ids, output
+
+        return in_split_order(split, *jax.lax.map(one, batches))
+
+    return predict
+
+
+def in_split_order(
+    split: Split, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
+) -> Predictions:
+    """The outputs of several batches, [steps, ...], laid out in the order of the split."""
+    graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
+    return Predictions(
+        scatter(graphs, graph_ids, outputs.prediction),
+        tuple(scatter(nodes, node_ids, pooled.attention) for pooled in outputs.poolings),
+        tuple(scatter(nodes, node_ids, pooled.kept) for pooled in outputs.poolings),
+    )

@@ -1,0 +1,97 @@
+"""The task loss, the KL divergence of attention from its target, and the auxiliary loss of DiffPool."""
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Num
+
+from jattn._options import expect_one_of
+from jattn.nn import SUM_OFFSET, Pooled, Topology, normalize_target
+
+Task = Literal["regression", "classification"]
+LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
+
+
+def task_loss(
+    prediction: Float[Array, "graphs outputs"],
+    label: Num[Array, " graphs"],
+    real: Bool[Array, " graphs"],
+    task: Task,
+    count: Num[Array, ""] | None = None,
+) -> Float[Array, ""]:
+    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none.
+
+    Args:
+      prediction: outputs.
+      label: what they should be: a number, or a class counted from 0.
+      real: which graphs are not padding.
+      task: what is predicted.
+      count: what the sum is divided by, where these are a part of the graphs to average; their number where not given.
+
+    Raises:
+      ValueError: the task is not known, or prediction or label has another shape than it needs.
+    """
+    expect_of_task(prediction, label, task)
+    prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
+    if task == "regression":
+        per_graph = (prediction[:, 0] - label.astype(prediction.dtype)) ** 2
+    else:
+        per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
+    return _mean(per_graph, real, count)
+
+
+def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
+    """Raises `ValueError` unless predictions are as a task's are, [graphs, outputs], and there is a label for each."""
+    expect_one_of("task", task, Task)
+    if np.ndim(prediction) != 2 or (task == "regression" and prediction.shape[1] != 1):
+        outputs = "1" if task == "regression" else "classes"
+        raise ValueError(f"prediction: expected shape [graphs, {outputs}], got {np.shape(prediction)}")
+    if np.shape(label) != (len(prediction),):
+        raise ValueError(f"label: expected one number per graph ({len(prediction)}), got shape {np.shape(label)}")
+
+
+def attention_loss(
+    pooled: Pooled, target: Float[Array, " nodes"], topology: Topology, count: Num[Array, ""] | None = None
+) -> Float[Array, ""]:
+    r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
+
+    .. math:: \frac{1}{G} \sum_g \frac{1}{N_g + 10^{-7}} \sum_{i \in g} a_i (\log a_i - \log(\alpha_i + 10^{-14}))
+
+    over the N_g nodes that entered the pooling; a is the target normalised over them, terms with a_i = 0 are 0.
+    Knyazev et al. 2019, eq. 4, without the weight beta.
+
+    Args:
+      pooled: what the pooling layer did.
+      target: target attention of each node, not necessarily normalised.
+      topology: the graphs as the network was given them.
+      count: as for `task_loss`.
+    """
+    before = topology.keep(pooled.present)
+    target = normalize_target(target, before)
+    positive = target > 0
+    log_target = jnp.log(jnp.where(positive, target, 1.0))
+    log_alpha = jnp.log(jnp.where(positive, pooled.attention, 1.0) + LOG_OFFSET)
+    divergence = before.sum(jnp.where(positive, target * (log_target - log_alpha), 0.0))
+    return _mean(divergence / (before.size + SUM_OFFSET), topology.real, count)
+
+
+def auxiliary_loss(
+    per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None = None
+) -> Float[Array, ""]:
+    """The auxiliary loss of one DiffPool (`jattn.nn._diffpool.cluster` has the equation), mean over real graphs.
+
+    Args:
+      per_graph: that of each graph.
+      real: which graphs are not padding.
+      count: as for `task_loss`.
+    """
+    return _mean(per_graph, real, count)
+
+
+def _mean(
+    per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None
+) -> Float[Array, ""]:
+    count = jnp.maximum(real.sum() if count is None else count, 1)
+    return jnp.sum(per_graph, where=real) / count.astype(per_graph.dtype)

@@ -1,0 +1,317 @@
+"""Whole splits and many seeds at once: training and predicting, seen from the host."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax.traverse_util import flatten_dict
+from jaxtyping import Array, Float, Int, Num
+from jraph import GraphsTuple
+
+from jattn._cost_model import CostModel, cost_model
+from jattn._options import as_int, expect_at_least, expect_seeds
+from jattn.batching import Bucket, Split, pack, plan, put, shuffled_batches, size_classes
+from jattn.batching._packing import round_up
+from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_target
+from jattn.nn import Network, chebyshev_terms, edges
+from jattn.training._devices import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of, sum_parts
+from jattn.training._epoch import Params, Predictions, State, TrainConfig, make_predict, make_train
+from jattn.training._losses import Task
+
+# Compiled programs that are kept, of each kind. One takes about 250 of the 65,530 memory maps that Linux allows a
+# process, and every trial of a study has its own.
+PROGRAMS = 16
+
+
+class Epoch(NamedTuple):
+    """One epoch of all seeds.
+
+    Attributes:
+      number: counted from 1.
+      state: after the epoch, every array with a leading axis of seeds.
+      loss: mean over the training graphs, [seeds].
+      predictions: as they were made on the way through the epoch, arrays [seeds, ...].
+    """
+
+    number: int
+    state: State
+    loss: Float[Array, " seeds"]
+    predictions: Predictions
+
+
+class Training(NamedTuple):
+    """Training that is ready to start, or to be gone on with.
+
+    Attributes:
+      state: before the first epoch, every array with a leading axis of seeds.
+      run: (state, epochs that it has been trained for) -> the epochs after that, one by one.
+    """
+
+    state: State
+    run: Callable[[State, int], Iterator[Epoch]]
+
+
+def train_seeds(
+    network: Network,
+    config: TrainConfig,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    epochs: int,
+    batch_size: int = 32,
+    attention: Float[np.ndarray, "seeds nodes"] | None = None,
+    members: Sequence[Int[np.ndarray, " _"]] | None = None,
+) -> Iterator[Epoch]:
+    """Trains one network a seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`."""
+    training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, members)
+    yield from training.run(training.state, 0)
+
+
+def prepare_seeds(
+    network: Network,
+    config: TrainConfig,
+    graphs: GraphsTuple,
+    seeds: Sequence[int],
+    epochs: int,
+    batch_size: int = 32,
+    attention: Float[np.ndarray, "seeds nodes"] | None = None,
+    members: Sequence[Int[np.ndarray, " _"]] | None = None,
+) -> Training:
+    """Makes ready to train one network a seed, all in one program.
+
+    Training that goes on from the state after some epoch ends as if it had not stopped there, to the last bit.
+
+    Args:
+      network: the architecture.
+      config: how to train it.
+      graphs: the host-side training split, without padding.
+      seeds: each determines its network's initial weights, dropout and order of graphs, whatever other seeds there are.
+      epochs: how many, in all.
+      batch_size: graphs a step; the last step of an epoch takes what is left.
+      attention: target attention of each seed; that of `graphs` for all where not given.
+      members: for each seed the graphs that it trains on; all where not given. So seeds of different training sets, or
+        of folds of one, train in one program. Predictions for other graphs are 0.
+
+    Raises:
+      ValueError: a number is not positive, there are no seeds or no graphs, a seed has more than 32 bits, `attention`
+        has the wrong shape or is negative or not finite somewhere, a label is not a class, or members are not as many
+        for each seed as make the same number of steps.
+    """
+    expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
+    for seed in seeds:
+        expect_seeds(as_int("seeds", seed), 1)
+    split = put(graphs)
+    _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
+    target = np.asarray(graphs.nodes["attention"])
+    attention = np.tile(target, (len(seeds), 1)) if attention is None else attention
+    if np.shape(attention) != (len(seeds), len(target)):
+        raise ValueError(f"attention: expected shape {(len(seeds), len(target))}, got {np.shape(attention)}")
+    expect_target("attention", np.asarray(attention))
+    orders = _orders(seeds, epochs, np.asarray(graphs.n_node), batch_size, members)
+    batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    split = everywhere(_with_first_terms(split, network))
+    train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
+    own = np.asarray(attention, np.float32), _places(members, len(seeds), len(graphs.n_node))
+
+    def epoch(
+        state: State, split: Split, own: tuple[Array, Array], batches: Array
+    ) -> tuple[State, tuple[Array, Predictions]]:
+        split = split.with_attention(own[0])
+        graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: own[1]})
+        state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
+        return state, (loss, sum_parts(predictions))
+
+    specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
+    run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=run_one_by_one(network, graphs, bucket.nodes))
+
+    def run(state: State, done: int) -> Iterator[Epoch]:
+        ahead = None
+        for number in range(done + 1, epochs + 1):
+            state, (loss, predictions) = ahead or run_epoch(state, split, own, batches[:, number - 1])
+            # The device trains on while the caller looks at this epoch, whose state it must not reuse. Not so where
+            # there are several processes: to fetch an array is a program that they share, too, and on CPUs two of those
+            # at once can wait for each other.
+            if number < epochs and jax.process_count() == 1:
+                ahead = run_epoch(state, split, own, batches[:, number])
+            yield Epoch(number, state, loss, predictions)
+
+    keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
+    return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+
+
+def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
+    """Raises where a network has not the outputs that its task needs."""
+    if task == "regression" and outputs != 1:
+        raise ValueError(f"network: it has {outputs} outputs, but regression is of 1 number a graph")
+    if task == "classification" and (wrong := label != np.round(label)).any():
+        raise ValueError(f"label[{wrong.argmax()}] is {label[wrong.argmax()]}: a class is a whole number")
+    if task == "classification" and not (label.min() >= 0 and label.max() < outputs):
+        raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {outputs - 1}")
+
+
+def _with_first_terms(split: Split, network: Network) -> Split:
+    """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them.
+
+    Without them too where a pooling comes first or the network is of a subclass: features may be others then.
+    """
+    if type(network) is not Network:
+        return split
+    graphs = split.graphs
+    nodes, features = graphs.nodes["features"].shape
+    numbers = features * (network.order * nodes + len(graphs.senders))
+    pools_first = any(pooling is not None for pooling in network.poolings[:1])
+    if isinstance(graphs.edges, Proximity) or pools_first or not nodes or numbers > cost_model().precomputed_floats:
+        return split
+
+    @jax.jit
+    def terms_of(graphs: GraphsTuple) -> Array:
+        topology = edges(graphs, jnp.ones(len(graphs.n_node), bool))
+        x = graphs.nodes["features"].astype(jnp.float32)
+        return jnp.concatenate(chebyshev_terms(x, topology, network.order, network.aggregation), axis=1)
+
+    nodes_with_terms = {**graphs.nodes, TERMS: terms_of(graphs)}
+    return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
+
+
+def run_one_by_one(network: Network, graphs: GraphsTuple, rows: int) -> bool:
+    """Whether many seeds are quicker one after another than side by side: where so many rows of one fill a cache."""
+    width = max(graphs.nodes["features"].shape[1], *network.filters)
+    return network.compact or cost_model().runs_sequentially(rows, width)
+
+
+def _orders(
+    seeds: Sequence[int],
+    epochs: int,
+    n_node: Int[np.ndarray, " graphs"],
+    batch_size: int,
+    members: Sequence[Int[np.ndarray, " _"]] | None,
+) -> Int[np.ndarray, "seeds epochs steps batch"]:
+    """The batches of every seed, filled up with -1."""
+    if members is None:
+        return np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
+    if len(members) != len(seeds):
+        raise ValueError(f"members: those of {len(members)} seeds are given, there are {len(seeds)} seeds")
+    for i, own in enumerate(members):
+        if not np.issubdtype(own.dtype, np.integer):
+            raise ValueError(f"members[{i}]: expected numbers of graphs, got {own.dtype}")
+        if len(own) and not (own.min() >= 0 and own.max() < len(n_node)):
+            raise ValueError(f"members[{i}]: {own.min()} to {own.max()}, but graphs are 0 to {len(n_node) - 1}")
+        if len(np.unique(own)) < len(own):
+            raise ValueError(f"members[{i}]: a graph is there twice")
+    steps = sorted({-(-len(own) // batch_size) for own in members})
+    if len(steps) != 1 or not steps[0]:
+        raise ValueError(f"members: expected the same number of steps an epoch for each seed, at least 1, got {steps}")
+    orders = [
+        np.append(own, -1)[shuffled_batches(seed, epochs, n_node[own], batch_size)]
+        for seed, own in zip(seeds, members, strict=True)
+    ]
+    return np.stack(orders)
+
+
+def _places(
+    members: Sequence[Int[np.ndarray, " _"]] | None, seeds: int, graphs: int
+) -> Int[np.ndarray, "seeds graphs"]:
+    """The place of every graph in the training set of each seed, which dropout goes by."""
+    places = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
+    for of_seed, own in zip(places, members or (), strict=False):
+        of_seed[own] = np.arange(len(own))
+    return places
+
+
+def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Predictions:
+    """Predictions of every seed's network for a host-side split: numpy arrays [seeds, ...] in the split's own order.
+
+    Splits of few graphs are filled up to sizes that are powers of 2, so that a few programs serve all of them.
+
+    Args:
+      network: the architecture.
+      params: weights with a leading axis of seeds.
+      graphs: the split.
+
+    Raises:
+      ValueError: there are no graphs, the weights have no axis of seeds, or they are not this network's.
+    """
+    seeds, costs = seeds_of(params), cost_model()
+    rounded = fits_one_batch(graphs, costs.evaluation_rows)
+    split = everywhere(put(graphs, rounded))
+    params, parts = fetch(params), []  # from whichever devices they are on
+    expect_params(network, params, graphs)
+    for packed in plan(graphs, costs.evaluation_rows, parts_of(seeds), size_classes(graphs)):
+        batches, bucket = round_up(*packed) if rounded else packed
+        one_by_one = run_one_by_one(network, graphs, bucket.nodes)
+        predict = _compiled_predict(network, bucket, seeds, one_by_one, costs)
+        parts.append(fetch(predict(params, split, batches)))
+    result, count = jax.tree.map(_join, *parts), len(graphs.n_node)
+    of_nodes = [
+        jax.tree.map(lambda x: x[:, : int(np.sum(graphs.n_node))], of) for of in (result.attention, result.kept)
+    ]
+    return Predictions(result.prediction[:, :count], *of_nodes)
+
+
+def fits_one_batch(graphs: GraphsTuple, rows: int) -> bool:
+    """Whether a split is one batch of evaluation, of at most so many rows or of one graph."""
+    return len(graphs.n_node) == 1 or int(np.sum(graphs.n_node)) <= rows
+
+
+def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None:
+    """Raises `ValueError` unless weights with a leading axis of seeds are those of a network for such graphs.
+
+    Networks of subclasses are not looked at: what they need of a graph is theirs to know.
+    """
+    if type(network) is not Network:
+        return
+    expected = _param_shapes(network, np.shape(graphs.nodes["features"])[1])
+    found = {"/".join(name): np.shape(array)[1:] for name, array in flatten_dict(params).items()}
+    if surplus := sorted(found.keys() - expected.keys()):
+        raise ValueError(f"params: {surplus[0]} is no weight of the network, whose are {sorted(expected)}")
+    for name, shape in expected.items():
+        if name not in found:
+            raise ValueError(f"params: {name} is missing; there are {sorted(found)}")
+        if found[name] != shape:
+            raise ValueError(f"params: {name} has shape {found[name]} for each seed, the network needs {shape}")
+
+
+@functools.lru_cache(maxsize=64)
+def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight of a network for graphs with so many features, by its path."""
+
+    def init() -> Params:
+        rows, one = jnp.zeros(8), jnp.zeros(1, int)
+        nodes = {"features": jnp.zeros((8, features)), "attention": rows}
+        graph = GraphsTuple(nodes, rows[:1], one, one, {}, jnp.array([7, 1]), jnp.array([0, 1]))
+        return network.init(jax.random.key(0), graph, edges(graph, jnp.array([True, False])))["params"]
+
+    params = jax.eval_shape(init)
+    return {"/".join(name): array.shape for name, array in flatten_dict(params).items()}
+
+
+def seeds_of(params: Params) -> int:
+    """How many networks' weights these are, by those of the output map.
+
+    Raises:
+      ValueError: they have no leading axis of seeds, or are not a network's.
+    """
+    if "output" not in params:
+        raise ValueError(f"params: expected a Network's, what `init` gives under 'params'; these are {sorted(params)}")
+    bias = params["output"]["bias"]
+    if np.ndim(bias) != 2:
+        raise ValueError(
+            "params: expected a leading axis of seeds; one network's get it by jax.tree.map(lambda x: x[None], params)"
+        )
+    return len(bias)
+
+
+# Kept, so that a second split or call of the same sizes compiles nothing.
+@functools.lru_cache(maxsize=PROGRAMS)
+def _compiled_predict(
+    network: Network, bucket: Bucket, seeds: int, one_by_one: bool, costs: CostModel
+) -> Callable[..., Predictions]:
+    return over_batches(make_predict(network, bucket), seeds, one_by_one, costs)
+
+
+def _join(*parts: np.ndarray) -> np.ndarray:
+    """Joins arrays of which each has its own rows filled and zeros elsewhere."""
+    return sum(parts[1:], start=parts[0])

@@ -1,0 +1,143 @@
+"""The MNIST-75sp experiment as a person runs it, on a few digits."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from digits import expect, write_strokes
+
+from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
+from experiments.run import stages
+from experiments.run.folder import Lines, Run, RunError, read_lines
+from jattn.graphs import select
+from jattn.io import load_network, read_arrays, write_arrays
+from jattn.nn import DiffPool
+
+TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--twin-epochs", "1", "--seeds", "2"]
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    """A folder with twelve images to train on, the last four for validation, and three to test on."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    expect(monkeypatch, train=12, test=3, validation=4)
+    return write_strokes(tmp_path / "mnist", train=12, test=3)
+
+
+def run(arguments, data_dir, out):
+    EXPERIMENT.main([*arguments, *TINY, "--data-dir", str(data_dir), "--out", str(out)])
+    return json.loads((out / "results.json").read_text())
+
+
+@pytest.mark.default_xla
+def test_the_default_is_supervised(data_dir, tmp_path, capsys):
+    results = run([], data_dir, tmp_path / "run")
+    assert results["subsets"].keys() == {"orig", "noisy", "noisyc", "all"}
+    assert [results["subsets"][name]["graphs"] for name in results["subsets"]] == [3, 3, 3, 9]
+    assert len(results["subsets"]["all"]["attention_auc"]) == 1
+    for picture in ("training.png", "accuracy.png", "graphs.png"):
+        assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.splitlines()[0].split() == ["%", "Orig", "Noisy", "NoisyC", "AUC"]
+    weights = load_network(tmp_path / "run/weights.npz")[1]
+    assert weights["pool_2"]["scorer"]["projection"]["kernel"].shape == (2, 4, 1)
+    assert weights["output"]["kernel"].shape == (2, 8, 10)
+
+
+def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are_refused(
+    data_dir, tmp_path, monkeypatch, capsys
+):
+    first = run(["weak"], data_dir, tmp_path / "run")
+    assert "labels: 12 of 12 graphs" in capsys.readouterr().err
+    labels = read_arrays(tmp_path / "run/labels.npz")["target"]
+    assert labels.shape[0] == 2
+    assert [line["stage"] for line in read_lines(tmp_path / "run/metrics.jsonl")] == ["twin", "attention"]
+
+    def never(*arguments):
+        raise AssertionError("labels were computed again")
+
+    (tmp_path / "run/results.json").unlink()  # as if it had been stopped before its end
+    with monkeypatch.context() as patched:
+        patched.setattr(stages, "leave_one_out_seeds", never)
+        again = run(["weak"], data_dir, tmp_path / "run")
+    assert again["subsets"] == first["subsets"]
+
+    # another twin, or the same for other graphs, needs labels of its own
+    settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
+    graphs = replace(settings, data_dir=data_dir).data().splits["train"]
+    twin, params = settings.twin(10), load_network(tmp_path / "run/weights.npz")[1]
+    params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
+    run_there = Run(tmp_path, Lines(None), finished=False)
+    of_graphs = stages.Stages(run_there, settings, graphs, "classification", [0, 1])
+    file = tmp_path / "run/labels.npz"
+    before = file.read_bytes()
+    with pytest.raises(
+        RunError, match=r"has labels of another twin or other graphs; remove it.*\n  data\.weights: the d"
+    ):
+        of_graphs.labels("labels", file, twin, params)
+    write_arrays(file, {**read_arrays(file), "format": 2})
+    with pytest.raises(RunError, match=r"labels\.npz: its format is 2, of a newer version .*; remove it, and the same"):
+        of_graphs.labels("labels", file, twin, params)
+    file.write_bytes(before)
+    fresh = of_graphs.labels("labels", tmp_path / "labels.npz", twin, params)
+    assert not np.array_equal(fresh, labels)
+    fewer = stages.Stages(run_there, settings, select(graphs, np.arange(11)), "classification", [0, 1])
+    with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
+        fewer.labels("labels", tmp_path / "labels.npz", twin, params)
+    assert file.read_bytes() == before
+
+
+def test_fewer_images_and_a_validation_split(data_dir, tmp_path):
+    results = run(["--train-images", "5", "--validation"], data_dir, tmp_path / "run")
+    assert results["subsets"].keys() == {"validation", "all"}
+    assert results["subsets"]["validation"]["graphs"] == 4
+    assert (tmp_path / "run/graphs.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["upper-bound", "unsupervised-gin-topk", "global-gcn"])
+def test_presets_of_every_kind_run(preset, data_dir, tmp_path):
+    overridden = ["--hidden", "5"] if "gin" in preset else []
+    EXPERIMENT.main([preset, *TINY[2:], *overridden, "--data-dir", str(data_dir), "--out", str(tmp_path / "run")])
+    aucs = json.loads((tmp_path / "run/results.json").read_text())["subsets"]["orig"]["attention_auc"]
+    assert len(aucs) == (0 if preset.startswith("global") else 1)
+    if preset == "upper-bound":
+        assert aucs[0]["values"] == [100.0, 100.0]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_makes_the_network_that_it_names(preset):
+    settings = PRESETS[preset]
+    network = settings.network(outputs=10)
+    assert (settings.epochs, settings.decay, settings.twin_epochs, settings.twin_decay) == (30, (20, 25)) * 2
+    assert network.order == (1 if "gin" in preset or "gcn" in preset else 4)
+    assert network.aggregation == ("sum" if "gin" in preset else "mean")
+    assert network.hidden == (64 if "gin" in preset else None)
+    assert network.filters == (32 if preset.endswith("-h") else 4, 64, 512)
+    assert (network.readout, network.dropout) == ("max", 0.5)
+    assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
+    if preset == "diffpool":
+        assert network.poolings == (None, DiffPool(25), None)
+    elif network.poolings:
+        first, second, pooling = network.poolings
+        assert first is second is None
+        assert pooling.reads == "previous"
+        assert pooling.scorer.init == "normal"
+        kind = "truth" if preset == "upper-bound" else "mlp" if preset.endswith("-d") else "linear"
+        assert pooling.scorer.kind == kind
+
+
+def test_without_mnist_one_error_names_what_to_do(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        EXPERIMENT.main(["--data-dir", str(tmp_path), "--out", str(tmp_path / "run")])
+    assert stop.value.code == 2
+    message = capsys.readouterr().err
+    assert "train-images-idx3-ubyte" in message
+    assert str(tmp_path) in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_papers_figures_stand_beside_its_own_settings_alone():
+    figures = EXPERIMENT.paper_figures
+    assert figures("supervised", replace(SUPERVISED, seeds=10, noise_seed=3, compact=False))["noisyc"] == "86 ± 16"
+    assert figures("supervised", replace(SUPERVISED, train_images=1000)) == {}

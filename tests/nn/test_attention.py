@@ -1,0 +1,117 @@
+"""Attention is a softmax over a graph's kept nodes, and its loss a divergence: both written out."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from graph_strategies import (
+    BUCKET,
+    NO_TARGET,
+    ONE_NODE,
+    USUAL,
+    graph_lists,
+    make_graph,
+    node_count,
+    pad,
+    rows,
+    seeds,
+    split_nodes,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import STORAGES, each_storage, fast, random_mask
+
+from jattn.nn import Pooled, edges
+from jattn.training import attention_loss, task_loss
+
+ISOLATED_PAIR = make_graph(2, 0, 8)
+
+
+@functools.cache
+def softmax_of(storage):
+    return jax.jit(lambda graph, scores, kept: STORAGES[storage](graph).keep(kept).softmax(scores))
+
+
+@each_storage
+@fast
+@given(graph_list=graph_lists, seed=seeds, scale=st.sampled_from([1.0, 1e4]))
+def test_attention_sums_to_one_over_the_kept_nodes_of_each_graph(storage, graph_list, seed, scale):
+    mask = random_mask(graph_list, seed)
+    scores = np.random.default_rng(seed).uniform(-8, 8, BUCKET.nodes).astype(np.float32) * np.float32(scale)
+    alpha = np.asarray(softmax_of(storage)(pad(graph_list), scores, rows(graph_list, mask)))
+    assert np.isfinite(alpha).all()
+    assert (alpha >= 0).all()
+    assert not alpha[: len(mask)][~mask].any()
+    assert not alpha[len(mask) :].any()
+    clipped = split_nodes(graph_list, np.clip(scores, -60, 60).astype(np.float64))
+    groups = (split_nodes(graph_list, alpha), split_nodes(graph_list, mask), clipped)
+    for of_graph, kept, score in zip(*groups, strict=True):
+        total = np.exp(score)[kept].sum()
+        assert abs(of_graph.sum() - total / (total + 1e-7)) < 1e-5
+
+
+@each_storage
+def test_scores_far_beyond_60_are_clamped_and_finite_with_their_gradients(storage):
+    scores = np.array([1e4, -1e4, 60, 0, -60, 1e4], np.float32)
+    graph = pad([USUAL])
+    padded = jnp.pad(scores, (0, BUCKET.nodes - 6), constant_values=1e4)
+    alpha = STORAGES[storage](graph).softmax(padded)
+    np.testing.assert_allclose(alpha[:6], np.array([1, 0, 1, 0, 0, 1]) / 3, atol=1e-6)
+    gradient = jax.grad(lambda s: STORAGES[storage](graph).softmax(s)[3])(padded)
+    assert np.isfinite(gradient).all()
+
+
+@each_storage
+def test_a_graph_of_very_low_scores_has_little_attention_rather_than_nan(storage):
+    alpha = STORAGES[storage](pad([USUAL])).softmax(jnp.full(BUCKET.nodes, -1e4))
+    np.testing.assert_allclose(alpha[:6], np.exp(-60) / (6 * np.exp(-60) + 1e-7), rtol=1e-5)
+
+
+@each_storage
+def test_attention_loss_is_zero_with_zero_gradient_where_there_is_no_target(storage):
+    graph = pad([NO_TARGET, ONE_NODE])
+    topology = STORAGES[storage](graph)
+
+    def loss(scores, target):
+        return attention_loss(Pooled(topology.softmax(scores), topology.kept, topology.kept), target, topology)
+
+    scores = jnp.linspace(-3, 3, BUCKET.nodes)
+    value, gradient = jax.value_and_grad(loss)(scores, jnp.zeros(BUCKET.nodes))
+    assert value == 0
+    assert not gradient.any()
+    assert loss(scores, jnp.arange(BUCKET.nodes) % 2.0) > 0
+
+
+@each_storage
+def test_attention_loss_is_the_divergence_written_out(storage):
+    graph_list = [USUAL, NO_TARGET, ISOLATED_PAIR]
+    topology = STORAGES[storage](pad(graph_list))
+    present = topology.kept & (jnp.arange(BUCKET.nodes) != 1)
+    alpha = topology.keep(present).softmax(jnp.linspace(-3, 3, BUCKET.nodes))
+    target = jnp.where(jnp.arange(BUCKET.nodes) < node_count(graph_list), jnp.arange(BUCKET.nodes) % 3.0, 0)
+    divergences = []
+    for a, t, here in zip(*(split_nodes(graph_list, x) for x in (alpha, target, present)), strict=True):
+        a, t = a[here].astype(float), t[here] / t[here].sum()
+        positive = t > 0
+        divergences.append((t[positive] * (np.log(t[positive]) - np.log(a[positive] + 1e-14))).sum() / here.sum())
+    value = attention_loss(Pooled(alpha, present, present), target, topology)
+    np.testing.assert_allclose(value, np.mean(divergences), rtol=1e-5)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_losses_of_the_parts_of_a_batch_over_one_count_add_up_to_that_of_the_batch(task):
+    def losses(graph_list, count=None):
+        graph = pad(graph_list)
+        topology = edges(graph)
+        outputs = topology.max(topology.zero_dropped(jnp.abs(graph.nodes["features"])))
+        prediction = outputs[:, :1] if task == "regression" else outputs
+        pooled = Pooled(topology.softmax(graph.nodes["features"][:, 0]), topology.kept, topology.kept)
+        by_task = task_loss(prediction, graph.globals["label"], topology.real, task, count)
+        return np.array([by_task, attention_loss(pooled, graph.nodes["attention"], topology, count)])
+
+    one, several = [USUAL], [make_graph(4, 0.5, 9), NO_TARGET, ISOLATED_PAIR]
+    whole = losses([*one, *several])
+    assert (whole > 0).all()
+    np.testing.assert_allclose(losses(one, jnp.int32(4)) + losses(several, jnp.int32(4)), whole, rtol=1e-5)

@@ -1,0 +1,157 @@
+"""Rows of kept nodes alone give what all rows with a mask do, whichever layout the nodes are in."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import pytest
+from cases import slow
+from graph_strategies import graph_lists, make_graph, seeds
+from hypothesis import given
+from programs import assert_close, fast, gather_small, pack_small, random_mask, total_loss
+
+from jattn.batching import gather, pack, pad, put
+from jattn.nn import AttentionPooling, Network, Scorer, Threshold, edges
+from jattn.nn._compaction import Layout, compact, first_that_fits, layouts, put_back, take
+from jattn.training import TrainConfig, train_seeds
+
+pytestmark = pytest.mark.default_xla
+
+LAYOUTS = [
+    Layout(merged=1, block=8),
+    Layout(merged=2, block=16),
+    Layout(merged=4, block=32),
+    Layout(merged=3, block=24),
+]
+SIZES = [6, 5, 6, 4, 0, 6, 1, 6, 5, 6, 3, 6]
+GRAPHS = [make_graph(size, 0.7, 70 + i) for i, size in enumerate(SIZES)]
+
+
+@functools.cache
+def small_program(layout):
+    """A split, ids and nodes to keep -> what a topology says of rows, with and without `compact`."""
+
+    def facts(topology, x, scores):
+        x = topology.zero_dropped(x)
+        of_rows = topology.degrees, topology.normalized()(x), topology.softmax(scores)
+        return of_rows, (topology.sum(x), topology.max(x), topology.mean(x))
+
+    @jax.jit
+    def run(split, ids, kept):
+        batch = gather_small(split, ids, "blocks")
+        topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
+        x = batch.graph.nodes["features"]
+        of_rows, of_graphs = facts(topology, x, x[:, 0])
+        reduced, places = compact(topology, layout)
+        own_rows, own_graphs = facts(reduced, take(x, places), take(x[:, 0], places))
+        return (of_rows, of_graphs), (jax.tree.map(lambda y: put_back(y, places), own_rows), own_graphs)
+
+    return run
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@fast
+@given(graph_lists, seeds)
+def test_the_topology_of_kept_nodes_alone_says_the_same(layout, graph_list, seed):
+    split, ids = pack_small(graph_list)
+    mask = np.zeros(len(split.graphs.nodes["attention"]), bool)
+    kept = random_mask(graph_list, seed)
+    mask[: len(kept)] = kept
+    expected, actual = small_program(layout)(split, ids, mask)
+    jax.tree.map(functools.partial(assert_close, tolerance=1e-6), actual, expected)
+
+
+def network(compact, poolings=1, readout="max", **settings):
+    """Keeps just the nodes that have a target, so that a test says how many."""
+    truth = AttentionPooling(Threshold(0.0), Scorer("truth"))
+    return Network(
+        (5, 6, 7), order=3, outputs=3, readout=readout, compact=compact, poolings=(None, truth, truth)[: poolings + 1],
+        **settings,
+    )  # fmt: skip
+
+
+@functools.cache
+def batch():
+    """All graphs as one batch of blocks, and where its rows are."""
+    split = jraph.batch_np(GRAPHS)
+    packed = pack(split, np.arange(len(GRAPHS))[None])
+    return gather(put(split), jnp.asarray(packed.ids[0, 0]), packed.bucket)
+
+
+def with_target_on(count):
+    """The batch's graph with target attention on some nodes, so that the networks here keep these."""
+    rng = np.random.default_rng(count)
+    attention = np.zeros(sum(SIZES) + 1, np.float32)
+    attention[rng.permutation(sum(SIZES))[:count]] = rng.uniform(0.5, 1, count)
+    graph = batch().graph
+    return graph._replace(nodes={**graph.nodes, "attention": jnp.asarray(attention[batch().node_ids])})
+
+
+@functools.cache
+def loss_and_gradient(compact, poolings, readout):
+    plain, topology = network(False, poolings, readout), batch().topology
+    params = jax.jit(lambda: plain.init(jax.random.key(3), batch().graph, topology)["params"])()
+    value = jax.value_and_grad(total_loss, has_aux=True)
+    return jax.jit(lambda graph: value(params, network(compact, poolings, readout), graph, topology))
+
+
+def assert_same(count, poolings=1, readout="max"):
+    (actual, gradient), (expected, expected_gradient) = (
+        loss_and_gradient(compact, poolings, readout)(with_target_on(count)) for compact in (True, False)
+    )
+    jax.tree.map(functools.partial(assert_close, tolerance=1e-6), (actual, gradient), (expected, expected_gradient))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((actual, gradient)))
+
+
+def branch_of(count):
+    kept = with_target_on(count).nodes["attention"] > 0
+    topology = batch().topology.keep(kept)
+    return int(first_that_fits(topology, layouts(topology)))
+
+
+NODES = {0: 5, 1: 20, 2: 30, 3: 38, 4: sum(SIZES)}  # kept by the branches; the last is that of all rows
+
+
+@pytest.mark.parametrize("readout", ["max", slow("sum"), slow("mean")])
+@pytest.mark.parametrize("branch", NODES)
+def test_every_branch_gives_the_loss_and_the_gradient_of_all_rows(branch, readout):
+    assert branch_of(NODES[branch]) == branch
+    assert_same(NODES[branch], readout=readout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [0, 10, 30, sum(SIZES)])
+def test_poolings_one_after_another_give_the_same(count):
+    assert_same(count, poolings=2)
+
+
+def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
+    options = layouts(batch().topology)
+    assert {option.merged for option in options} == {len(batch().topology.adjacency)}  # so few rows are one block
+    for count in range(sum(SIZES) + 1):
+        branch = branch_of(count)
+        assert all(count > option.block for option in options[:branch])
+        assert branch == len(options) or count <= options[branch].block
+
+
+def test_without_blocks_there_is_nothing_to_compact():
+    graph = jax.tree.map(jnp.asarray, pad(jraph.batch_np(GRAPHS)))
+    params = network(True).init(jax.random.key(0), graph)
+    np.testing.assert_array_equal(*(network(c).apply(params, graph, edges(graph)).prediction for c in (True, False)))
+
+
+@pytest.mark.slow
+def test_seeds_one_after_another_train_as_each_alone():
+    graphs = jraph.batch_np(GRAPHS)
+    learned = AttentionPooling(Threshold(0.15))
+    model = Network((5, 6), outputs=3, readout="max", poolings=(None, learned), compact=True, dropout=0.5)
+    config = TrainConfig("classification", attention_weight=1.0)
+    *_, together = train_seeds(model, config, graphs, [0, 1, 2, 3], epochs=2, batch_size=4)
+    for seed in (0, 3):
+        *_, alone = train_seeds(model.clone(compact=False), config, graphs, [seed, seed + 10], 2, 4)
+        own = jax.tree.map(lambda x, seed=seed: x[seed], together.state.params)
+        jax.tree.map(
+            functools.partial(assert_close, tolerance=1e-5), own, jax.tree.map(lambda x: x[0], alone.state.params)
+        )

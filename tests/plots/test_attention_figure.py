@@ -1,0 +1,105 @@
+"""Pictures of attention on graphs: what is drawn is what was given, and odd input breaks none of them."""
+
+import jraph
+import numpy as np
+import pytest
+from pictures import assert_only_picture
+
+from jattn.graphs import Proximity, from_arrays
+from jattn.plots import attention_figure, save
+from jattn.plots._layout import stress_layout
+
+
+def random_graph(rng, count, label=0):
+    upper = np.triu(rng.random((count, count)) < 3 / max(count, 1), 1)
+    senders, receivers = np.nonzero(upper | upper.T)
+    attention = np.maximum(rng.normal(size=count), 0)
+    return from_arrays(np.zeros((count, 1)), senders, receivers, attention=attention, label=label)
+
+
+def split(*sizes):
+    """Graphs of these sizes with a prediction for each and, for their nodes, random attention and random drops."""
+    rng = np.random.default_rng(0)
+    graphs = jraph.batch_np([random_graph(rng, count, label) for label, count in enumerate(sizes)])
+    nodes = int(graphs.n_node.sum())
+    prediction = np.arange(len(sizes)) + 0.25
+    return graphs, prediction, rng.random(nodes).astype(np.float32), rng.random(nodes) < 0.5
+
+
+def panels(figure):
+    return [axes.get_title() for axes in figure.axes if axes.get_title()]
+
+
+def test_a_panel_for_each_graph(tmp_path):
+    data = split(0, 1, 2, 30, 200)
+    figure = attention_figure(*data, ids=[4, 0, 1], titles=["Large", "Empty", "One"])
+    assert panels(figure) == [
+        "Large: 200 nodes\nlabel 4, predicted 4.25",
+        "Empty: 0 nodes\nlabel 0, predicted 0.25",
+        "One: 1 node\nlabel 1, predicted 1.25",
+    ]
+    assert figure.axes[-1].get_ylabel() == "attention / largest of the graph"
+    save(attention_figure(*data, ids=[0, 1, 2, 3, 4, 3, 2]), tmp_path / "graphs.png")
+    assert_only_picture(tmp_path / "graphs.png")
+
+
+def test_kept_dropped_and_target_nodes_are_drawn_apart():
+    graphs, prediction, attention, kept = split(5, 40)
+    edges, dropped, filled, rings = attention_figure(graphs, prediction, attention, kept, [1]).axes[0].collections
+    kept, target = kept[5:], graphs.nodes["attention"][5:] > 0
+    assert len(edges.get_segments()) == graphs.n_edge[1] // 2
+    assert [len(nodes.get_offsets()) for nodes in (dropped, filled, rings)] == [(~kept).sum(), kept.sum(), target.sum()]
+    assert dropped.get_sizes()[0] < filled.get_sizes()[0]
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_attention_without_a_maximum_is_drawn(value, tmp_path):
+    graphs, prediction, attention, kept = split(6)
+    save(attention_figure(graphs, prediction * np.nan, attention * 0 + value, kept, [0]), tmp_path / "graphs.png")
+    assert_only_picture(tmp_path / "graphs.png")
+
+
+def test_given_positions_are_used():
+    data = split(3, 4)
+    position = np.random.default_rng(0).random((7, 2))
+    _, dropped, filled, _ = attention_figure(*data, ids=[1], position=position).axes[0].collections
+    drawn = np.concatenate([dropped.get_offsets(), filled.get_offsets()])
+    assert sorted(map(tuple, drawn)) == sorted(map(tuple, position[3:]))
+
+
+@pytest.mark.parametrize("ids", [[], [2], [-1]])
+def test_ids_without_a_graph_are_refused(ids):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        attention_figure(*split(3, 4), ids=ids)
+
+
+def test_edges_that_follow_from_positions_have_to_be_listed():
+    graphs, *drawn = split(3)
+    with pytest.raises(ValueError, match="`list_edges` lists them"):
+        attention_figure(graphs._replace(edges=Proximity(1.0)), *drawn, [0])
+
+
+def test_a_title_too_many_is_refused():
+    with pytest.raises(ValueError, match="one per graph, got 2"):
+        attention_figure(*split(3, 4), ids=[0], titles=["a", "b"])
+
+
+def test_layout_of_a_path_is_straight_and_evenly_spaced():
+    ends = np.array([[i, i + 1] for i in range(9)] + [[i + 1, i] for i in range(9)])
+    x = stress_layout(10, ends)
+    assert np.abs(np.diff(x[:, 0])) == pytest.approx(1, abs=0.1)
+    assert np.abs(x[:, 1]).max() < 0.2
+
+
+def test_layout_parts_components_and_twins():
+    x = stress_layout(6, np.array([[0, 1], [1, 0], [0, 2], [2, 0]]))
+    apart = np.linalg.norm(x[:, None] - x, axis=-1) + np.eye(6)
+    assert apart.min() > 0.3
+
+
+def test_rings_are_explained_where_there_is_a_target():
+    graphs, prediction, attention, kept = split(5, 6)
+    for here in (True, False):
+        graphs.nodes["attention"][:] = here
+        (legend,) = attention_figure(graphs, prediction, attention, kept, [0]).legends
+        assert ("has target attention" in [text.get_text() for text in legend.get_texts()]) == here

@@ -1,0 +1,30 @@
+"""Compiled programs are let go of: a process may have 65,530 memory maps, and each program takes some hundreds."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from on_devices import CONFIG, make_graphs
+
+from jattn.nn import AttentionPooling, Network, Scorer, Threshold
+from jattn.training import _seeds as seeds_of_jattn
+from jattn.training import predict_seeds, train_seeds
+
+MAPS = Path("/proc/self/maps")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MAPS.exists(), reason="the system does not list memory maps")
+def test_many_networks_leave_few_programs_behind():
+    graphs, maps = make_graphs(12, seed=0), []
+    seeds_of_jattn._compiled_predict.cache_clear()
+    for threshold in np.linspace(0.01, 0.2, 2 * seeds_of_jattn.PROGRAMS):  # as the trials of a study
+        network = Network((3, 3), poolings=(None, AttentionPooling(Threshold(float(threshold)), Scorer("linear"))))
+        *_, epoch = train_seeds(network, CONFIG, graphs, [0], epochs=1)
+        predict_seeds(network, jax.device_get(epoch.state.params), graphs)
+        maps.append(MAPS.read_text().count("\n"))
+    kept, later = maps[seeds_of_jattn.PROGRAMS] - maps[0], maps[-1] - maps[seeds_of_jattn.PROGRAMS]
+    assert kept > 0
+    assert later < kept / 4
+    assert maps[-1] < 20_000

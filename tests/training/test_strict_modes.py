@@ -1,0 +1,77 @@
+"""Training, prediction and leave-one-out run with jax's strict modes, which users may set for their own code."""
+
+import contextlib
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import pytest
+from graph_strategies import make_graph
+
+import jattn
+
+
+@contextlib.contextmanager
+def strict():
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"), jax.transfer_guard("disallow"):
+        yield
+
+
+DENSE = jraph.batch_np([make_graph(n, 0.7, n) for n in (3, 4, 5, 6, 0, 1)])
+
+
+def ring(n):
+    ends = np.arange(n), (np.arange(n) + 1) % n
+    features = np.random.default_rng(n).normal(size=(n, 3))
+    return jattn.from_arrays(features, np.r_[ends], np.r_[ends[::-1]], attention=np.ones(n), label=n % 3)
+
+
+def pooled(*poolings, **settings):
+    return jattn.Network((5, 4), outputs=3, poolings=poolings, **settings)
+
+
+SCORED = jattn.AttentionPooling(jattn.Threshold(0.1), jattn.Scorer("mlp"), "previous", softmax="plain")
+BY_NETWORK = jattn.AttentionPooling(jattn.TopK(0.6), jattn.Scorer("network", filters=5))
+TRUTH = jattn.AttentionPooling(jattn.TopK(0.6), jattn.Scorer("truth"))
+SPARSE = jattn.CostModel(dense_work=1, subgraph_nodes=8)  # no dense blocks, and leave-one-out by subgraphs
+CASES = {
+    "threshold, dropout": (pooled(None, SCORED, order=3, readout="max", dropout=0.3), DENSE, None),
+    "top-k by a network": (pooled(None, BY_NETWORK, order=1, aggregation="sum", hidden=6, readout="mean"), DENSE, None),
+    "ground truth, compact": (pooled(None, TRUTH, compact=True), DENSE, None),
+    "diffpool": (pooled(None, jattn.DiffPool(3), order=3, readout="max"), DENSE, None),
+    "sparse, pooled": (pooled(None, SCORED, order=3, readout="max"), jraph.batch_np([ring(9), ring(11)]), SPARSE),
+    "subgraphs": (pooled(order=2, readout="max"), jraph.batch_np([ring(40), ring(44)]), SPARSE),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_library_runs_in_strict_modes(case):
+    network, graphs, costs = CASES[case]
+    config = jattn.TrainConfig("classification", attention_weight=1.0, decay_epochs=(2,))
+    with jattn.use_cost_model(costs or jattn._cost_model()), strict():
+        *_, epoch = jattn.train_seeds(network, config, graphs, [0, 1], 2, batch_size=3)
+        said = jattn.predict_seeds(network, epoch.state.params, graphs)
+        left_out = jattn.leave_one_out_seeds(network, epoch.state.params, graphs, "classification")
+    assert np.isfinite(said.prediction).all()
+    assert np.isfinite(left_out.attention).all()
+
+
+def test_a_users_compiled_functions_run_in_strict_modes():
+    network, graphs, _ = CASES["threshold, dropout"]
+    graph = jax.device_put(jattn.pad(graphs))
+    params = jax.jit(network.init)(jax.random.key(0), graph)
+
+    @jax.jit
+    def both(params, graph):
+        def predict(graph, kept):
+            return network.apply(params, graph, jattn.edges(graph).keep(kept)).prediction
+
+        alone = network.apply(params, graph, jattn.blocks(graph, len(graph.nodes["attention"])))
+        left_out = jattn.leave_one_out(predict, graph, 6, task="classification")
+        return alone, left_out, jattn.drop_nodes(graph, jnp.ones(len(graph.nodes["attention"]), bool))
+
+    with strict():
+        output, left_out, _ = both(params, graph)
+    assert np.isfinite(jax.device_get(output.prediction)).all()
+    assert np.isfinite(jax.device_get(left_out.attention)).all()
