@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import ChebConv, TopKPooling, global_max_pool
 
 from benchmarks.workloads import BATCH, Workload
-from jattn import AttentionPooling, Network, Threshold
+from jattn import AttentionPoolingConfig, Network, Threshold
 
 
 class Peer(torch.nn.Module):
@@ -23,9 +23,9 @@ class Peer(torch.nn.Module):
         self.convolutions, self.updates = torch.nn.ModuleList(), torch.nn.ModuleList()
         for i, filters in enumerate(network.filters):
             pooling = network.poolings[i]
-            if isinstance(pooling, AttentionPooling):
-                assert isinstance(pooling.rule, Threshold)
-                self.poolings[str(i)] = TopKPooling(features, min_score=pooling.rule.tau)
+            if isinstance(pooling, AttentionPoolingConfig):
+                assert isinstance(pooling.select, Threshold)
+                self.poolings[str(i)] = TopKPooling(features, min_score=pooling.select.tau)
             self.convolutions.append(ChebConv(features, network.hidden or filters, network.order))
             mlp = [torch.nn.ReLU(), torch.nn.Linear(network.hidden, filters)] if network.hidden else []
             self.updates.append(torch.nn.Sequential(*mlp, torch.nn.ReLU()))

@@ -25,12 +25,12 @@ from experiments import colors, mnist75sp, triangles
 from experiments.run.devices import configure_jax
 from experiments.run.paths import local_path
 from experiments.run.settings import Settings
-from jattn import Network, datasets, leave_one_out_seeds, plan, predict_seeds, size_classes, train_seeds
+from jattn import Network, datasets, evaluation_batches, leave_one_out_seeds, predict_seeds, size_classes, train_seeds
 from jattn._cost_model import cost_model
 from jattn.datasets import generate_colors, generate_triangles
 from jattn.evaluation import join
 from jattn.graphs import Proximity
-from jattn.nn import DiffPool, Scorer
+from jattn.nn import DiffPoolConfig, ScorerConfig
 from jattn.training import Task as Predicted
 
 MATRIX = 2048
@@ -45,7 +45,7 @@ SPARSE = Settings(
     attention="unsupervised",
     threshold=0.002,
     pool_before=(2,),
-    reads="current",
+    score_from="current",
     init="default",
     filters=(64, 64, 64),
     order=3,
@@ -120,11 +120,11 @@ def leave_one_out(
     outputs: int = 1,
 ) -> None:
     """Prints the time of leave-one-out labels of all graphs beside its floor."""
-    twin = settings.twin(outputs)
-    floor = forward_flops(twin, graphs, copies=True) / rate * 1e3
+    teacher = settings.teacher(outputs)
+    floor = forward_flops(teacher, graphs, copies=True) / rate * 1e3
     for count in seeds:
-        state = next(train_seeds(twin, settings.twin_training(task), graphs, range(count), 1)).state
-        seconds = best(lambda: leave_one_out_seeds(twin, state.params, graphs, task).moved, 3)  # noqa: B023
+        state = next(train_seeds(teacher, settings.teacher_training(task), graphs, range(count), 1)).state
+        seconds = best(lambda: leave_one_out_seeds(teacher, state.params, graphs, task).total_change, 3)  # noqa: B023
         each = seconds / count / len(graphs.n_node) * 1e3
         print(
             f"  {count:>2} seeds: leave-one-out {each:.3f} ms a graph and seed, {each / floor:.1f} x the floor, "
@@ -139,7 +139,7 @@ def evaluation(settings: Settings, graphs: GraphsTuple) -> None:
     seconds = best(lambda: predict_seeds(network, state.params, graphs).prediction, 5)
     print(f"  evaluation of {len(graphs.n_node)} graphs: {seconds:.2f} s")
     n_node = np.asarray(graphs.n_node)
-    for ids, bucket in plan(graphs, cost_model().evaluation_rows, sizes=size_classes(graphs)):
+    for ids, bucket in evaluation_batches(graphs, cost_model().evaluation_rows, sizes=size_classes(graphs)):
         sizes = n_node[ids[ids >= 0]]
         wasted = 100 * (1 - sizes.sum() / (ids.shape[0] * ids.shape[1] * bucket.nodes))
         print(f"    {len(sizes)} graphs of {sizes.min()}-{sizes.max()} nodes: {wasted:.0f} % of their rows are padding")
@@ -169,9 +169,9 @@ def forward_flops(network: Network, graphs: GraphsTuple, copies: bool = False) -
         maps = order * inputs * (hidden or outputs) + (hidden * outputs if hidden else 0)
         return 2 * (max(order - 1, 1) * edges * inputs + nodes * maps)
 
-    def scorer(config: Scorer, inputs: int) -> float:
+    def scorer(config: ScorerConfig, inputs: int) -> float:
         match config.kind:
-            case "network":
+            case "gnn":
                 widths = [inputs] + [config.filters] * (config.layers - 1) + [1]
                 order = min(network.order, 2)
                 return sum(convolution(i, o, order, None) for i, o in itertools.pairwise(widths))
@@ -184,10 +184,10 @@ def forward_flops(network: Network, graphs: GraphsTuple, copies: bool = False) -
     features = int(graphs.nodes["features"].shape[1])
     for i, filters in enumerate(network.filters):
         pooling = network.poolings[i] if i < len(network.poolings) else None
-        if isinstance(pooling, DiffPool):
+        if isinstance(pooling, DiffPoolConfig):
             raise ValueError("FLOPs of DiffPool are not counted")
         if pooling is not None:
-            total += scorer(pooling.scorer, features if pooling.reads == "current" else previous)
+            total += scorer(pooling.scorer, features if pooling.score_from == "current" else previous)
         total += convolution(features, filters, network.order, network.hidden)
         previous, features = features, filters
     return total

@@ -75,7 +75,7 @@ def jattn_epochs(workload: Workload, epochs: int) -> Iterator[tuple[float, float
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     # Its last epoch is reported without another being trained, so one more than is reported is asked for.
     for done in train_seeds(workload.network, workload.config, workload.graphs, [0], epochs + 1, BATCH):
-        yield float(done.loss[0]), float(done.predictions.kept[-1].mean())
+        yield float(done.loss[0]), float(done.predictions.node_masks[-1].mean())
 
 
 def serve(library: str, workload: str, graphs: int, epochs: int, threads: int) -> None:

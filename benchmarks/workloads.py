@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import random_graphs
-from jattn import AttentionPooling, Network, Scorer, Threshold, TrainConfig
+from jattn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, TrainConfig
 from jattn.datasets.triangles import generate_triangles
 
 BATCH = 32
@@ -32,7 +32,7 @@ class Workload:
 
 def triangles(graphs: int) -> Workload:
     """Small graphs of 4 to 25 nodes: the paper's supervised model of TRIANGLES."""
-    pooling = AttentionPooling(Threshold(0.001), Scorer("network", filters=32, layers=3), reads="current")
+    pooling = AttentionPoolingConfig(Threshold(0.001), ScorerConfig("gnn", filters=32, layers=3), score_from="current")
     poolings = (None, pooling, pooling)
     network = Network((64, 64, 64), order=7, aggregation="sum", hidden=64, readout="max", poolings=poolings)
     data = generate_triangles(train=graphs, validation=0, test=0)["train"]
@@ -41,7 +41,7 @@ def triangles(graphs: int) -> Workload:
 
 def sparse(graphs: int) -> Workload:
     """Random graphs of 300 nodes with 5 neighbours each, of two classes: whether the first colour is frequent."""
-    pooling = AttentionPooling(Threshold(0.002), reads="current")
+    pooling = AttentionPoolingConfig(Threshold(0.002), score_from="current")
     network = Network((64, 64, 64), order=3, readout="max", outputs=2, poolings=(None, None, pooling))
     data = random_graphs(graphs, NODES)
     return Workload(f"sparse, {NODES} nodes", data, network, TrainConfig("classification"))

@@ -45,7 +45,7 @@ class Colors(GeneratedSettings):
 WEAK = Colors()
 SUPERVISED = replace(WEAK, attention="supervised")
 UNSUPERVISED = replace(WEAK, attention="unsupervised", threshold=0.03)
-GLOBAL = replace(WEAK, attention="none", epochs=100, decay=(90,))
+GLOBAL = replace(WEAK, attention="none", epochs=100, decay_epochs=(90,))
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
 TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
 
@@ -70,7 +70,7 @@ PRESETS = {
     "global-gcn": replace(GLOBAL, order=1),
     "global-gin": replace(GLOBAL, **GIN),
     "diffpool": replace(GLOBAL, clusters=4),
-    "upper-bound": replace(WEAK, attention="truth", threshold=0.0),
+    "upper-bound": replace(WEAK, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.

@@ -26,7 +26,7 @@ from experiments.run.settings import Settings
 from jattn._options import setting
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
-from jattn.plots import Shown, View, save, superpixel_figure
+from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
 from jattn.training import Predictions
 
 DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws
@@ -50,7 +50,7 @@ class Mnist75sp(Settings):
             train_images=self.train_images,
             validation=self.validation or self.best,
             squared=self.squared,
-            attention="nonzero" if self.attention == "truth" else "bright",
+            attention="nonzero" if self.attention == "ground_truth" else "bright",
             noise_seed=self.noise_seed,
         )
         return Data(found.splits, outputs=10, draw=lambda *drawn: _draw_digits(found, *drawn))
@@ -72,7 +72,7 @@ def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
     )
     label, n_node = graphs.globals["label"], graphs.n_node
     ends, total = np.cumsum(n_node), int(n_node.sum())
-    attention, kept = np.asarray(predictions.attention[0][0]), np.asarray(predictions.kept[0][0])
+    attention, kept = np.asarray(predictions.attention[0][0]), np.asarray(predictions.node_masks[0][0])
     shown = []
     for i in [int(np.argmax(label == digit)) for digit in DRAWN if (label == digit).any()] or [0]:
         views = {}
@@ -81,9 +81,9 @@ def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
             drawn = slice(place * total + own.start, place * total + own.stop)
             channels = (subset.nodes["features"][own] * found.std + found.mean)[:, :3]
             predicted = int(predictions.prediction[0][place * len(label) + i].argmax())
-            views[title(name)] = View(channels, attention[drawn], kept[drawn], predicted)
+            views[title(name)] = ImageVariant(channels, attention[drawn], kept[drawn], predicted)
         target = graphs.nodes["attention"][own]
-        shown.append(Shown(label_map(images[i]), target, int(label[i]), views))
+        shown.append(ImageRow(label_map(images[i]), target, int(label[i]), views))
     save(superpixel_figure(shown), path)
 
 
@@ -100,9 +100,9 @@ SUPERVISED = Mnist75sp(
     dropout=0.5,
     compact=True,
     epochs=30,
-    decay=(20, 25),
-    twin_epochs=30,
-    twin_decay=(20, 25),
+    decay_epochs=(20, 25),
+    teacher_epochs=30,
+    teacher_decay_epochs=(20, 25),
 )
 WEAK = replace(SUPERVISED, attention="weak")
 UNSUPERVISED = replace(SUPERVISED, attention="unsupervised")
@@ -133,7 +133,7 @@ PRESETS = {
     "global-gcn": replace(GLOBAL, order=1),
     "global-gin": replace(GLOBAL, **GIN),
     "diffpool": replace(GLOBAL, clusters=25, pool_before=(1,)),
-    "upper-bound": replace(SUPERVISED, attention="truth", threshold=0.0),
+    "upper-bound": replace(SUPERVISED, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.

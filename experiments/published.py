@@ -20,15 +20,16 @@ from jraph import GraphsTuple
 
 from experiments.run.devices import configure_jax, expect_no_empty, fail
 from experiments.run.paths import local_path
+from jattn import evaluation
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
-from jattn.evaluation import join, score
+from jattn.evaluation import join
 from jattn.io import PublishedModel, load_published
 from jattn.training import Task, predict_seeds
 
 
-def evaluate(
+def print_scores(
     folder: Annotated[Path, tyro.conf.Positional],
     data_dir: Path,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
@@ -83,7 +84,7 @@ def _input_columns(model: PublishedModel) -> int:
 def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:
     one_seed = jax.tree.map(lambda array: array[None], model.params)
     task: Task = "regression" if model.network.outputs == 1 else "classification"
-    scores = score(predict_seeds(model.network, one_seed, join(subsets)), subsets, task)
+    scores = evaluation.evaluate(predict_seeds(model.network, one_seed, join(subsets)), subsets, task)
     accuracies = {name: scores[name]["accuracy"]["mean"] for name in subsets}
     aucs = {f"auc_{i}": auc["mean"] for i, auc in enumerate(scores["all"]["attention_auc"])}
     return {name: round(value, 4) for name, value in (accuracies | aucs).items()}
@@ -98,7 +99,7 @@ def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
 def main(arguments: list[str]) -> None:
     """Runs the evaluation that a command line asks for."""
     expect_no_empty(arguments)
-    tyro.cli(evaluate, args=arguments, prog="python -m experiments.published", description=__doc__)
+    tyro.cli(print_scores, args=arguments, prog="python -m experiments.published", description=__doc__)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,11 @@
         two presets, 100 seeds each, ten a job: 20 jobs, as many at once as there are GPUs, or else cores
     python -m experiments.sweep colors weak --vary threshold=0.01,0.05 --vary filters="32 32,64 64" --out sweeps/sizes
         a grid of settings, 10 seeds each
-    python -m experiments.sweep triangles supervised weak --seeds 5 --seeds-a-job 1 --out sweeps/tri -- --data-dir DIR
+    python -m experiments.sweep triangles supervised weak --seeds 5 --seeds-per-job 1 --out sweeps/tri -- --data-dir DIR
         what follows -- is given to every job
     python -m experiments.sweep tu weak global --vary dataset=PROTEINS,COLLAB --data-seeds 0 1 2 --out sweeps/tu
         three draws of training graphs of two data sets
-    python -m experiments.sweep colors weak --seeds 1000 --out sweeps/many --on slurm --partition gpu --hours 2
+    python -m experiments.sweep colors weak --seeds 1000 --out sweeps/many --executor slurm --partition gpu --hours 2
         one array of SLURM's, a job for ten seeds
     python -m experiments.sweep --summary --out sweeps/colors
         the table, at any time, also while jobs run
@@ -35,7 +35,7 @@ from experiments.run.folder import RunError
 from experiments.run.paths import run_folder
 from experiments.sweeps.attempts import state
 from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
-from experiments.sweeps.pool import Pool, shares
+from experiments.sweeps.pool import JobPool, device_slices
 from experiments.sweeps.slurm import Slurm, submit
 from experiments.sweeps.summary import read_rows, table, write_summary
 from jattn._options import expect_at_least
@@ -56,7 +56,7 @@ class Sweep:
     """Seeds of each preset, for each choice of values and each data seed."""
     first_seed: int = 0
     """The first of the seeds."""
-    seeds_a_job: int = 10
+    seeds_per_job: int = 10
     """Seeds that one job trains at once. What is left over makes a last job of fewer, whose seeds a sweep that is made
     larger trains anew."""
     data_seeds: tuple[int, ...] = ()
@@ -69,22 +69,22 @@ class Sweep:
     SLURM no more than this."""
     retries: int = 1
     """How often a job that failed is tried again before it is given up until the next command."""
-    on: Literal["local", "slurm"] = "local"
+    executor: Literal["local", "slurm"] = "local"
     """Run the jobs here, or submit them to SLURM."""
     summary: bool = False
     """Show the table of what is in --out, and run nothing. Experiment and presets need not be named."""
     quiet: bool = False
     """Show nothing but errors and the table at the end."""
     on_slurm: tyro.conf.OmitArgPrefixes[Slurm] = Slurm()
-    """With --on slurm."""
+    """With --executor slurm."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out", run_folder("out", self.out))
         expect_at_least(1, jobs=self.jobs)
         expect_at_least(0, retries=self.retries)
-        if self.on != "slurm" and self.on_slurm != Slurm():
+        if self.executor != "slurm" and self.on_slurm != Slurm():
             changed = [of.name for of in fields(Slurm) if getattr(self.on_slurm, of.name) != getattr(Slurm(), of.name)]
-            raise ValueError(f"{changed[0]}: it is of jobs on SLURM; say --on slurm")
+            raise ValueError(f"{changed[0]}: it is of jobs on SLURM; say --executor slurm")
         if not self.summary and not self.experiment:
             raise ValueError(f"experiment: name one of {', '.join(EXPERIMENTS)}")
 
@@ -101,7 +101,7 @@ class Sweep:
             self.presets,
             self.first_seed,
             self.seeds,
-            self.seeds_a_job,
+            self.seeds_per_job,
             self.data_seeds,
             dict(values),
             tuple(arguments),
@@ -151,12 +151,12 @@ def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
         if not sweep.quiet and len(todo) < len(jobs):
             elsewhere = list(states.values()).count("running")
             print(f"{len(jobs) - len(todo) - elsewhere} jobs are finished, {elsewhere} run already", file=sys.stderr)
-        if todo and sweep.on == "slurm":
+        if todo and sweep.executor == "slurm":
             array = submit(todo, out, sweep.on_slurm, sweep.jobs, sweep.retries)
             print(f"submitted {len(todo)} jobs: squeue -j {array} lists them, scancel {array} ends them")
             print(f"how far they are: python -m experiments.sweep --summary --out {out}")
             return
-        failures, asked = Pool(todo, out, shares(sweep.jobs), sweep.retries, sweep.quiet).run()
+        failures, asked = JobPool(todo, out, device_slices(sweep.jobs), sweep.retries, sweep.quiet).run()
     if asked is not None:
         done = sum(state(out / job.name) == "done" for job in jobs)
         print(f"stopped; {done} of {len(jobs)} jobs are finished, and the same command goes on", file=sys.stderr)

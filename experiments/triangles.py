@@ -36,8 +36,8 @@ SUPERVISED = Triangles(
     attention="supervised",
     threshold=0.001,
     pool_before=(1, 2),
-    scorer="network",
-    reads="current",
+    scorer="gnn",
+    score_from="current",
     init="default",
     filters=(64, 64, 64),
     order=7,
@@ -45,9 +45,9 @@ SUPERVISED = Triangles(
     hidden=64,
     readout="max",
     epochs=100,
-    decay=(85, 95),
-    twin_epochs=100,
-    twin_decay=(85, 95),
+    decay_epochs=(85, 95),
+    teacher_epochs=100,
+    teacher_decay_epochs=(85, 95),
 )
 WEAK = replace(SUPERVISED, attention="weak", threshold=0.01)
 UNSUPERVISED = replace(SUPERVISED, attention="unsupervised", threshold=0.0001)
@@ -78,7 +78,7 @@ PRESETS = {
     "global-gin": replace(GLOBAL, **GIN),
     # Degrees and features of clusters are sums over many nodes: at 0.001 the loss jumps, by up to 10,000 times.
     "diffpool": replace(GLOBAL, clusters=4, pool_before=(1,), learning_rate=3e-4),
-    "upper-bound": replace(SUPERVISED, attention="truth", threshold=0.0),
+    "upper-bound": replace(SUPERVISED, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC of the first pooling.

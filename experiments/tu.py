@@ -3,7 +3,7 @@
     python -m experiments.tu --dataset PROTEINS                  weakly supervised attention, 10 seeds
     python -m experiments.tu unsupervised --dataset COLLAB       another preset, another data set
     python -m experiments.tu --dataset DD-200 --data-seeds 10    the paper's 10 draws of training graphs x 10 seeds
-    python -m experiments.tu --dataset DIR/NAME.zip --largest 30 your own graphs, in the collection's format
+    python -m experiments.tu --dataset DIR/NAME.zip --max-nodes 30 your own graphs, in the collection's format
     python -m experiments.tu --dataset PROTEINS --tune 20        threshold, beta and scorer chosen beforehand
 
 Data sets are downloaded where no --data-dir is given, and kept as arrays once read. On 2 CPU cores with other work
@@ -28,7 +28,7 @@ from jraph import GraphsTuple
 from experiments.run.command import Experiment
 from experiments.run.paths import local_path
 from experiments.run.protocol import Data, draw_examples
-from experiments.run.tuning import Tunable, choose
+from experiments.run.tuning import Tunable, tune
 from jattn._options import expect_at_least, setting
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
@@ -48,7 +48,7 @@ class Tu(Tunable):
     train at once. They are spread over the largest number of devices that divides theirs; where that is half of all or
     less, several devices share the batches of each."""
     attention: Literal["none", "unsupervised", "weak"] = setting("weak", "training")
-    """none: global pooling. weak: supervised by a twin's leave-one-out."""
+    """none: global pooling. weak: supervised by a teacher's leave-one-out."""
     init: Literal["normal", "uniform", "default"] = setting("default", "training")
     """Distribution of attention's initial weights; default: uniform, within 1 / sqrt(inputs)."""
     # There is no true attention and no validation split here; --tune chooses settings by cross-validation.
@@ -59,7 +59,7 @@ class Tu(Tunable):
     dataset: str = setting("PROTEINS", "data")
     """A name in the TU collection, or the path of a zip or folder in its format. PROTEINS, COLLAB, DD-200 and DD-300
     (D&D with training graphs of up to 200 or 300 nodes; DD is the latter) have the paper's settings."""
-    largest: int | None = setting(None, "data")
+    max_nodes: int | None = setting(None, "data")
     """Most nodes of a graph to train on; with None the median of all graphs."""
     train_graphs: int = setting(500, "data")
     """Most graphs to train on; they are drawn from those that are small enough, and all others are tested."""
@@ -74,7 +74,7 @@ class Tu(Tunable):
         super().__post_init__()
         if self.dataset.startswith("~"):
             object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
-        expect_at_least(1, largest=self.largest, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
+        expect_at_least(1, max_nodes=self.max_nodes, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
         expect_at_least(0, data_seed=self.data_seed)
         if self.tune and self.data_seeds > 1:
             raise ValueError(
@@ -86,19 +86,19 @@ class Tu(Tunable):
         """The data that these settings ask for: training graphs of all draws, and test graphs of all draws."""
         graphs = tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
         n_node = graphs.n_node
-        largest = self.largest if self.largest is not None else int(np.median(n_node))
+        largest = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
         draws = [
             size_split_ids(n_node, largest, self.train_graphs, seed)
             for seed in range(self.data_seed, self.data_seed + self.data_seeds)
         ]
         ids = {name: np.unique(np.concatenate([draw[name] for draw in draws])) for name in ("train", "test")}
-        members, tested = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
+        train_ids, tested = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(
             {name: select(graphs, chosen) for name, chosen in ids.items()},
             outputs=int(graphs.globals["label"].max()) + 1,
             draw=lambda *drawn: _draw(tested[0], *drawn),
-            members=members,
-            tested=tested,
+            train_ids=train_ids,
+            test_ids=tested,
         )
 
 
@@ -108,7 +108,7 @@ def _draw(
     """Draws the first network's attention on some of its test graphs: not too large, and with something kept."""
     n_node = subsets["test"].n_node
     graph_of = np.repeat(np.arange(len(n_node)), n_node)
-    keeps = np.bincount(graph_of, np.asarray(predictions.kept[0][0]), len(n_node)) > 0
+    keeps = np.bincount(graph_of, np.asarray(predictions.node_masks[0][0]), len(n_node)) > 0
     small = n_node <= max(LARGEST_DRAWN, np.sort(n_node[tested])[:DRAWN][-1])
     among = np.isin(np.arange(len(n_node)), tested) & small
     draw_examples(subsets, predictions, path, among & keeps if (among & keeps).any() else among, DRAWN)
@@ -120,20 +120,20 @@ ANY = Tu(
     scorer="mlp",
     threshold=0.002,
     attention_weight=1.0,
-    least_label=1e-3,
+    label_threshold=1e-3,
     filters=(64, 64, 64),
     order=3,
     readout="max",
     dropout=0.1,
     epochs=50,
-    decay=(25, 35, 45),
-    twin_epochs=50,
-    twin_decay=(25, 35, 45),
+    decay_epochs=(25, 35, 45),
+    teacher_epochs=50,
+    teacher_decay_epochs=(25, 35, 45),
 )
-PROTEINS: dict[str, Any] = {"largest": 25, "order": 1, "scorer": "linear", "threshold": 0.1, "attention_weight": 10.0}
-COLLAB: dict[str, Any] = {"largest": 35, "threshold": 0.002, "attention_weight": 0.5}
-DD_200: dict[str, Any] = {"largest": 200, "threshold": 0.005, "attention_weight": 10.0}
-DD_300: dict[str, Any] = {"largest": 300, "threshold": 0.01, "attention_weight": 0.1}
+PROTEINS: dict[str, Any] = {"max_nodes": 25, "order": 1, "scorer": "linear", "threshold": 0.1, "attention_weight": 10.0}
+COLLAB: dict[str, Any] = {"max_nodes": 35, "threshold": 0.002, "attention_weight": 0.5}
+DD_200: dict[str, Any] = {"max_nodes": 200, "threshold": 0.005, "attention_weight": 10.0}
+DD_300: dict[str, Any] = {"max_nodes": 300, "threshold": 0.01, "attention_weight": 0.1}
 DATASETS = {"PROTEINS": PROTEINS, "COLLAB": COLLAB, "DD-200": DD_200, "DD-300": DD_300, "DD": DD_300}
 
 
@@ -168,7 +168,7 @@ def experiment(dataset: str) -> Experiment:
         task="classification",
         variant=Path(dataset).stem.lower(),
         details=("balanced_accuracy", "majority_accuracy", "nodes_kept", "graphs_emptied"),
-        choose=choose,
+        choose=tune,
     )
 
 

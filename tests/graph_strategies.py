@@ -12,8 +12,8 @@ from jattn.graphs import from_arrays
 FEATURES = 3
 LARGEST = 6  # nodes
 MOST = 4  # graphs
-BUCKET = Bucket(nodes=32, edges=152, graphs=6, largest=LARGEST)  # holds any list of `graph_lists`
-LARGER_BUCKET = Bucket(nodes=48, edges=176, graphs=9, largest=LARGEST)
+BUCKET = Bucket(nodes=32, edges=152, graphs=6, max_nodes=LARGEST)  # holds any list of `graph_lists`
+LARGER_BUCKET = Bucket(nodes=48, edges=176, graphs=9, max_nodes=LARGEST)
 
 
 def make_graph(nodes, density, seed, *, weighted=True, attended=True):

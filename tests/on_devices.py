@@ -10,14 +10,16 @@ import jraph
 import numpy as np
 
 from jattn.graphs import from_dense
-from jattn.nn import AttentionPooling, Network, Scorer, Threshold
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
 from jattn.training import TrainConfig, predict_seeds, train_seeds
 from jattn.training import _seeds as seeds_of_jattn
 
 COUNTS = (1, 2, 4, 8)
 SEEDS = (1, 3)  # all devices share one seed; three go to one device each, or two where there are enough
 EVALUATED = 7_501
-NETWORK = Network((4, 5), order=2, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear"), "previous")))
+NETWORK = Network(
+    (4, 5), order=2, poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("linear"), "previous"))
+)
 CONFIG = TrainConfig(attention_weight=1.0, learning_rate=0.01)
 
 

@@ -13,13 +13,22 @@ from graph_strategies import LARGEST, USUAL, node_count, pad, split_nodes
 from hypothesis import settings
 
 from jattn._cost_model import cost_model, use_cost_model
-from jattn.batching import Bucket, gather, put, scatter
+from jattn.batching import Bucket, device_put, gather, scatter
 from jattn.batching import _packing as packing
-from jattn.batching._gather import tabulate
-from jattn.nn import AttentionPooling, DiffPool, Network, Scorer, Threshold, TopK, blocks, edges
+from jattn.batching._gather import to_ell_coo
+from jattn.nn import (
+    AttentionPoolingConfig,
+    DiffPoolConfig,
+    Network,
+    ScorerConfig,
+    Threshold,
+    TopK,
+    block_topology,
+    sparse_topology,
+)
 from jattn.training import attention_loss, auxiliary_loss, task_loss
 
-BY_NETWORK = AttentionPooling(TopK(0.6), Scorer("network", filters=5), "current")
+BY_NETWORK = AttentionPoolingConfig(TopK(0.6), ScorerConfig("gnn", filters=5), "current")
 NETWORKS = {
     "gcn": Network((5, 4), order=1, readout="max", outputs=3),
     "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="sum", outputs=3),
@@ -28,26 +37,31 @@ NETWORKS = {
         order=3,
         readout="max",
         outputs=3,
-        poolings=(None, AttentionPooling(Threshold(0.15), Scorer("mlp", hidden=6), "previous")),
+        poolings=(None, AttentionPoolingConfig(Threshold(0.15), ScorerConfig("mlp", hidden=6), "previous")),
     ),
     "chebygin": Network(
         (5, 4, 4), order=4, aggregation="sum", hidden=6, outputs=3, poolings=(None, BY_NETWORK, BY_NETWORK)
     ),
-    "truth": Network(
-        (5, 4), readout="mean", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("truth")))
+    "ground_truth": Network(
+        (5, 4),
+        readout="mean",
+        outputs=3,
+        poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("ground_truth"))),
     ),
     "diffpool": Network(
-        (5, 4), order=3, aggregation="sum", hidden=6, readout="max", outputs=3, poolings=(None, DiffPool(3))
+        (5, 4), order=3, aggregation="sum", hidden=6, readout="max", outputs=3, poolings=(None, DiffPoolConfig(3))
     ),
     "nothing kept": Network(
-        (5, 4), readout="max", outputs=3, poolings=(AttentionPooling(Threshold(1.0), Scorer("linear")),)
+        (5, 4), readout="max", outputs=3, poolings=(AttentionPoolingConfig(Threshold(1.0), ScorerConfig("linear")),)
     ),
 }
-SLOW = ("gcn", "truth", "chebygin")  # what they do the others do, or they take twice as long to compile
-POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "truth", "diffpool"]
+SLOW = ("gcn", "ground_truth", "chebygin")  # what they do the others do, or they take twice as long to compile
+POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "ground_truth", "diffpool"]
 SMALL_BLOCK = 8  # rows
-PACKED_BUCKET = Bucket(nodes=32, edges=152, graphs=8, largest=LARGEST, block=SMALL_BLOCK, dense=True)  # one a graph
-TABLE = {"width": 2, "rest": 112}  # so that usual graphs have edges in the table and in the list
+PACKED_BUCKET = Bucket(
+    nodes=32, edges=152, graphs=8, max_nodes=LARGEST, block_size=SMALL_BLOCK, dense=True
+)  # one a graph
+TABLE = {"ell_width": 2, "coo_capacity": 112}  # so that usual graphs have edges in the table and in the list
 
 
 def tabulated_edges(graph):
@@ -57,11 +71,11 @@ def tabulated_edges(graph):
     receivers = jnp.where(real, graph.receivers, len(rows))
     order = jnp.argsort(receivers)
     start, end = (jnp.searchsorted(receivers[order], rows, side) for side in ("left", "right"))
-    adjacency = tabulate((graph.senders[order], graph.edges[order]), start, end - start, 0 * rows, **TABLE)
-    return edges(graph, adjacency=adjacency)
+    adjacency = to_ell_coo((graph.senders[order], graph.edges[order]), start, end - start, 0 * rows, **TABLE)
+    return sparse_topology(graph, adjacency=adjacency)
 
 
-STORAGES = {"edges": tabulated_edges, "blocks": lambda graph: blocks(graph, len(graph.nodes["features"]))}
+STORAGES = {"edges": tabulated_edges, "blocks": lambda graph: block_topology(graph, len(graph.nodes["features"]))}
 
 fast = settings(max_examples=25, deadline=None, derandomize=True)
 each_network = pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in POOLING_OR_NOT])
@@ -80,9 +94,9 @@ def params_of(name):
 
 def total_loss(params, network, graph, topology):
     output = network.apply({"params": params}, graph, topology)
-    loss = task_loss(output.prediction, graph.globals["label"], topology.real, "classification")
+    loss = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, "classification")
     terms = [attention_loss(pooled, graph.nodes["attention"], topology) for pooled in output.poolings]
-    terms += [auxiliary_loss(per_graph, topology.real) for per_graph in output.auxiliary]
+    terms += [auxiliary_loss(per_graph, topology.graph_mask) for per_graph in output.auxiliary]
     return loss + sum(terms), output
 
 
@@ -92,7 +106,7 @@ def program(name, storage):
 
     @jax.jit
     def run(params, graph, kept):
-        topology = STORAGES[storage](graph).keep(kept)
+        topology = STORAGES[storage](graph).subgraph(kept)
         return jax.value_and_grad(total_loss, has_aux=True)(params, NETWORKS[name], graph, topology)
 
     def on_rows(graph, kept=None):
@@ -106,7 +120,7 @@ def pack_small(graph_list):
     """The graphs as a split of fixed size, and their ids in blocks of at most 8 rows, for `PACKED_BUCKET`."""
     with changed_costs(block_limit=SMALL_BLOCK):
         ids, _ = packing.pack(jraph.batch_np(graph_list), np.arange(len(graph_list)), dense=True)
-    return put(pad(graph_list)), np.pad(ids[0], (0, PACKED_BUCKET.graphs - ids.shape[1]), constant_values=-1)
+    return device_put(pad(graph_list)), np.pad(ids[0], (0, PACKED_BUCKET.graphs - ids.shape[1]), constant_values=-1)
 
 
 def gather_small(split, ids, storage):
@@ -121,7 +135,7 @@ def packed_program(name, storage):
     @jax.jit
     def run(params, split, ids, kept):
         batch = gather_small(split, ids, storage)
-        topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
+        topology = batch.topology.subgraph(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         (loss, output), gradient = jax.value_and_grad(total_loss, has_aux=True)(
             params, NETWORKS[name], batch.graph, topology
         )
@@ -155,7 +169,7 @@ def assert_same_result(actual, expected, graphs):
 def is_decided(graph_list, poolings, taus=(0.15, 0.1)):
     """Whether rounding can't change which nodes stay: no alpha near a threshold or, within a graph, near another."""
     for pooled in poolings:
-        present = split_nodes(graph_list, pooled.present)
+        present = split_nodes(graph_list, pooled.node_mask_in)
         for alpha, here in zip(split_nodes(graph_list, pooled.attention), present, strict=True):
             alpha = np.sort(alpha[here])
             if (np.diff(alpha) < 1e-5).any() or any((np.abs(alpha - tau) < 1e-5).any() for tau in taus):

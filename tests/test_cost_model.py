@@ -13,10 +13,10 @@ from programs import changed_costs
 from jattn._cost_model import COST_MODELS, CostModel, cost_model, use_cost_model
 from jattn.batching import pack, pad
 from jattn.nn import Network
-from jattn.nn._kernels import symmetric_product
+from jattn.nn._kernels import block_product
 from jattn.training import TrainConfig, predict_seeds
 from jattn.training import _seeds as seeds
-from jattn.training._seeds import run_one_by_one
+from jattn.training._seeds import run_sequentially
 
 GRAPHS = jraph.batch_np([make_graph(5, 0.5, 0), make_graph(6, 0.5, 1)])
 
@@ -32,13 +32,13 @@ def test_each_backend_has_a_cost_model_and_a_user_another_for_a_while():
 @pytest.mark.parametrize("backend", ["gpu", "tpu"])
 def test_seeds_run_side_by_side_on_accelerators_however_wide_layers_are(backend):
     network = Network((4096, 4096))
-    assert run_one_by_one(network, GRAPHS, rows=100_000)
+    assert run_sequentially(network, GRAPHS, rows=100_000)
     with use_cost_model(COST_MODELS[backend]):
-        assert not run_one_by_one(network, GRAPHS, rows=100_000)
+        assert not run_sequentially(network, GRAPHS, rows=100_000)
 
 
 def test_what_jit_has_compiled_belongs_to_its_cost_model():
-    product = jax.jit(symmetric_product)
+    product = jax.jit(block_product)
     shapes = jnp.ones((1, 3, 3)), jnp.ones((1, 3, 2))
     few = product.lower(*shapes).as_text()
     with changed_costs(row_major_features=1):

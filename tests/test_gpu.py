@@ -25,7 +25,7 @@ from jattn.batching import pad
 from jattn.datasets.colors import generate_colors
 from jattn.evaluation import accuracy
 from jattn.graphs import select
-from jattn.nn import PRECISIONS, Network, edges
+from jattn.nn import PRECISIONS, Network, sparse_topology
 from jattn.training import predict_seeds, train_seeds
 
 BACKEND = jax.default_backend()
@@ -69,7 +69,7 @@ def test_predictions_attention_and_gradients_are_the_reference_ones(name, storag
     for i, pooled in enumerate(output.poolings):
         alpha = case[f"eval/alpha_{i}"]
         assert_close(pooled.attention[:NODES], np.where(np.isnan(alpha), 0, alpha))
-        np.testing.assert_array_equal(pooled.kept[:NODES], case[f"eval/kept_{i}"])
+        np.testing.assert_array_equal(pooled.node_mask[:NODES], case[f"eval/kept_{i}"])
     assert_close(total, case["train/loss"])
     jax.tree.map(assert_close, gradient, case.tree("grad"))
 
@@ -83,14 +83,16 @@ def test_leave_one_out_labels_are_those_of_a_cpu(splits):
     @jax.jit
     def labels(params, graph):
         def predict(graph, kept):
-            return network.at("highest").apply({"params": params}, graph, edges(graph).keep(kept)).prediction
+            return (
+                network.at("highest").apply({"params": params}, graph, sparse_topology(graph).subgraph(kept)).prediction
+            )
 
         return leave_one_out(predict, graph, int(graphs.n_node.max()))
 
     with use_cost_model(COST_MODELS["cpu"]), jax.default_device(jax.local_devices(backend="cpu")[0]):
         expected = labels(params, padded)
     assert np.abs(actual.attention[0] - expected.attention[: actual.attention.shape[1]]).max() < 1e-5
-    np.testing.assert_allclose(actual.moved[0], expected.moved[: len(graphs.n_node)], rtol=1e-4)
+    np.testing.assert_allclose(actual.total_change[0], expected.total_change[: len(graphs.n_node)], rtol=1e-4)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

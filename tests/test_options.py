@@ -38,15 +38,15 @@ def with_nodes(**fields):
         (lambda: jattn.Network(order=0), "order: 0 is not allowed"),
         (lambda: jattn.Network(hidden=0), "hidden: 0 is not allowed"),
         (lambda: jattn.Network(dropout=1.0), "dropout: 1.0 is not allowed"),
-        (lambda: jattn.Scorer(layers=0), "layers: 0 is not allowed"),
-        (lambda: jattn.Scorer(scale=float("nan")), "scale: nan is not allowed"),
-        (lambda: jattn.Scorer(scale=float("inf")), "scale: inf is not allowed, expected at least 0, and finite"),
+        (lambda: jattn.ScorerConfig(layers=0), "layers: 0 is not allowed"),
+        (lambda: jattn.ScorerConfig(scale=float("nan")), "scale: nan is not allowed"),
+        (lambda: jattn.ScorerConfig(scale=float("inf")), "scale: inf is not allowed, expected at least 0, and finite"),
         (lambda: jattn.TrainConfig(decay_epochs=(3, 0)), r"decay_epochs: \(3, 0\) is not allowed"),
         (lambda: jattn.TrainConfig(learning_rate=-0.1), "learning_rate: -0.1 is not allowed"),
         (lambda: jattn.TrainConfig(attention_weight=-1.0), "attention_weight: -1.0 is not allowed"),
-        (lambda: jattn.Scorer(kind="tree"), "kind: 'tree' is not known"),
-        (lambda: jattn.Scorer(init="gauss"), "init: 'gauss' is not known"),
-        (lambda: jattn.AttentionPooling(jattn.TopK(0.5), reads="prev"), "reads: 'prev' is not known"),
+        (lambda: jattn.ScorerConfig(kind="tree"), "kind: 'tree' is not known"),
+        (lambda: jattn.ScorerConfig(init="gauss"), "init: 'gauss' is not known"),
+        (lambda: jattn.AttentionPoolingConfig(jattn.TopK(0.5), score_from="prev"), "reads: 'prev' is not known"),
         (lambda: jattn.Threshold(float("nan")), "tau: nan"),
         (lambda: jattn.TopK(1.5), "ratio: 1.5"),
         (lambda: jattn.TrainConfig(task="classify"), "task: 'classify' is not known"),
@@ -60,8 +60,8 @@ def with_nodes(**fields):
         (lambda: jattn.Threshold("0.1"), "tau: expected a number, got '0.1'"),
         (lambda: jattn.Threshold(True), "tau: expected a number, got True"),
         (lambda: jattn.TopK([0.5]), r"ratio: expected a number, got \[0.5\]"),
-        (lambda: jattn.DiffPool(2.0), "clusters: expected a whole number, got 2.0"),
-        (lambda: jattn.Scorer(hidden="32"), "hidden: expected a whole number, got '32'"),
+        (lambda: jattn.DiffPoolConfig(2.0), "clusters: expected a whole number, got 2.0"),
+        (lambda: jattn.ScorerConfig(hidden="32"), "hidden: expected a whole number, got '32'"),
         (lambda: jattn.Network(filters=(8, 8.5)), r"filters\[1\]: expected a whole number, got 8.5"),
         (lambda: jattn.Network(order=None), "order: expected a whole number, got None"),
         (lambda: jattn.Network(dropout="0"), "dropout: expected a number, got '0'"),
@@ -70,10 +70,10 @@ def with_nodes(**fields):
             lambda: jattn.Network(poolings=(jattn.Threshold(0.05),)),
             r"poolings\[0\]: Threshold\(tau=0.05\) is no pooling",
         ),
-        (lambda: jattn.AttentionPooling(0.05), "rule: 0.05 is no rule, expected Threshold"),
-        (lambda: jattn.AttentionPooling(jattn.Threshold), "rule: <class .*Threshold'> is no rule"),
-        (lambda: jattn.AttentionPooling(jattn.TopK(0.5), "mlp"), "scorer: expected a Scorer, got 'mlp'"),
-        (lambda: jattn.AttentionPooling(jattn.TopK(0.5), softmax="exact"), "softmax: 'exact' is not known"),
+        (lambda: jattn.AttentionPoolingConfig(0.05), "rule: 0.05 is no rule, expected Threshold"),
+        (lambda: jattn.AttentionPoolingConfig(jattn.Threshold), "rule: <class .*Threshold'> is no rule"),
+        (lambda: jattn.AttentionPoolingConfig(jattn.TopK(0.5), "mlp"), "scorer: expected a Scorer, got 'mlp'"),
+        (lambda: jattn.AttentionPoolingConfig(jattn.TopK(0.5), softmax="exact"), "softmax: 'exact' is not known"),
     ],
 )
 def test_what_is_not_known_is_refused(make, message):
@@ -169,7 +169,7 @@ def test_losses_and_layers_refuse_what_they_would_take_for_something_else(unchec
         with pytest.raises(ValueError, match=message):
             accuracy(prediction, of, task)
     graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
-    x, topology = graph.nodes["features"], jattn.edges(graph)
+    x, topology = graph.nodes["features"], jattn.sparse_topology(graph)
     for order in (1, 2):
         with pytest.raises(ValueError, match="aggregation: 'Sum' is not known, expected one of: mean, sum"):
             jattn.ChebyGINConv(8, order, "Sum").init(jax.random.key(0), x, topology)
@@ -188,16 +188,16 @@ def test_one_way_edges_are_refused_where_batches_are_padded():
 @pytest.mark.slow
 def test_nodes_that_a_rule_of_ones_own_keeps_are_among_those_that_were_there():
     graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
-    everything = jattn.AttentionPooling(lambda alpha, topology: alpha >= 0)
-    poolings = (None, jattn.AttentionPooling(jattn.TopK(0.5)), everything)
-    for compact, topology in ((False, jattn.edges(graph)), (True, jattn.blocks(graph, 16))):
+    everything = jattn.AttentionPoolingConfig(lambda alpha, topology: alpha >= 0)
+    poolings = (None, jattn.AttentionPoolingConfig(jattn.TopK(0.5)), everything)
+    for compact, topology in ((False, jattn.sparse_topology(graph)), (True, jattn.block_topology(graph, 16))):
         network = jattn.Network(filters=(8, 8, 8), poolings=poolings, compact=compact)
         output = network.apply(network.init(jax.random.key(0), graph), graph, topology)
-        np.testing.assert_array_equal(output.poolings[1].kept, output.poolings[0].kept)
+        np.testing.assert_array_equal(output.poolings[1].kept, output.poolings[0].node_mask)
 
 
 def test_leaving_nodes_out_needs_the_largest_size_inside_jit():
-    with pytest.raises(ValueError, match="largest: inside jit"):
+    with pytest.raises(ValueError, match="max_nodes: inside jit"):
         jax.jit(lambda graph: jattn.leave_one_out(lambda graph, kept: jnp.zeros((4, 1)), graph))(jattn.pad(GRAPHS))
 
 
@@ -252,14 +252,16 @@ def test_leave_one_out_takes_a_network_that_knows_nothing_of_masks_and_numpy_gra
     start = np.repeat(np.cumsum(GRAPHS.n_node) - GRAPHS.n_node, GRAPHS.n_node)
     total = np.add.reduceat(moved, np.unique(start))[np.searchsorted(np.unique(start), start)]
     np.testing.assert_allclose(result.attention[:9], moved / (total + 1e-7), rtol=1e-4)
-    with pytest.raises(ValueError, match="largest: 2, but a graph has 4 nodes"):
-        jattn.leave_one_out(lambda graph, kept: predict(jattn.drop_nodes(graph, kept)), graph, largest=2)
+    with pytest.raises(ValueError, match="max_nodes: 2, but a graph has 4 nodes"):
+        jattn.leave_one_out(lambda graph, kept: predict(jattn.drop_nodes(graph, kept)), graph, max_nodes=2)
 
 
 def test_ground_truth_pooling_asks_for_its_target():
     graph = jattn.pad(GRAPHS)
     graph = graph._replace(nodes={"features": graph.nodes["features"]})
-    network = jattn.Network(poolings=(jattn.AttentionPooling(jattn.Threshold(0.1), jattn.Scorer("truth")),))
+    network = jattn.Network(
+        poolings=(jattn.AttentionPoolingConfig(jattn.Threshold(0.1), jattn.ScorerConfig("ground_truth")),)
+    )
     with pytest.raises(ValueError, match='needs nodes\\["attention"\\]'):
         network.init(jax.random.key(0), jax.tree.map(jnp.asarray, graph))
 
@@ -299,7 +301,7 @@ def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost()
     shifted = padded._replace(nodes={**padded.nodes, "features": padded.nodes["features"] - 0.5, "id": jnp.arange(16)})
     assert network.apply(variables, shifted).prediction.shape == (4, 1)  # padding may hold anything
     one = jax.device_put(jattn.select(GRAPHS, [1]))
-    said = network.apply(variables, one, jattn.edges(one, jnp.array([True]))).prediction
+    said = network.apply(variables, one, jattn.sparse_topology(one, jnp.array([True]))).prediction
     np.testing.assert_allclose(said, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
     again = jattn.drop_nodes(jattn.drop_nodes(padded, jnp.arange(16) != 8), jnp.arange(16) != 0)
     assert again.n_node.tolist()[:3] == [1, 3, 3]  # padding stays padding
@@ -307,7 +309,9 @@ def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost()
 
 @pytest.mark.parametrize("kept", [np.array([0, 2]), np.ones(16, int), np.ones(9, bool), np.array([True])])
 def test_nodes_are_dropped_by_a_mask_of_all_rows(kept, unchecked_types):
-    with pytest.raises(ValueError, match=r"kept: expected a mask of booleans, one per row of the batch \(16\), got"):
+    with pytest.raises(
+        ValueError, match=r"node_mask: expected a mask of booleans, one per row of the batch \(16\), got"
+    ):
         jattn.drop_nodes(jattn.pad(GRAPHS), kept)
 
 

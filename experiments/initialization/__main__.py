@@ -36,23 +36,23 @@ from matplotlib.figure import Figure
 from experiments.colors import GIN, PRESETS, Colors
 from experiments.initialization import figures as pictures
 from experiments.initialization.projections import (
-    GOOD,
-    Drawn,
-    draw_projection,
-    good_share,
-    good_share_normal,
+    COSINE_THRESHOLD,
+    Distribution,
+    prob_good_init,
+    prob_good_init_normal,
     projection_at,
+    sample_projection,
 )
-from experiments.initialization.training import SUBSETS, Row, Setting, curves, optimum, part, test, train
+from experiments.initialization.training import SUBSETS, Row, StudyCell, cached_table, curves, optimum, test, train
 from experiments.run.command import expect_no_other_data
-from experiments.run.devices import Running, configure_jax, expect_no_empty, fail
+from experiments.run.devices import RunOptions, configure_jax, expect_no_empty, fail
 from experiments.run.drawing import try_to_draw
 from experiments.run.figures import CURVES
-from experiments.run.folder import About, Run, RunError, is_finished, read_results, write_results
+from experiments.run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
 from experiments.run.identity import fingerprint
-from experiments.run.protocol import opened
-from experiments.run.signals import ends_plainly
-from experiments.run.tables import aligned, write_csv
+from experiments.run.protocol import acquire_run
+from experiments.run.signals import exit_on_signal
+from experiments.run.tables import align_columns, write_csv
 from jattn._cost_model import cost_model
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.datasets.colors import generate_colors, published_colors
@@ -65,11 +65,11 @@ Splits = Mapping[str, GraphsTuple]
 
 MODELS: dict[str, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
 DYNAMICS: tuple[Supervision, ...] = ("unsupervised", "supervised")
-SHARES = range(3, 65)  # numbers of colours whose share of good draws is shown
+DIMENSIONS_OF_DRAWS = range(3, 65)  # numbers of colours whose share of good draws is shown
 
 
 @dataclass(frozen=True)
-class Initialization(Running):
+class Initialization(RunOptions):
     """The study's settings."""
 
     # It runs in one process.
@@ -86,7 +86,7 @@ class Initialization(Running):
     """Networks to train."""
     supervision: tuple[Supervision, ...] = setting(("unsupervised", "supervised", "weak"), "training")
     """Kinds of supervision of attention."""
-    distributions: tuple[Drawn, ...] = setting(("normal", "uniform"), "training")
+    distributions: tuple[Distribution, ...] = setting(("normal", "uniform"), "training")
     """N(0, sigma), U(-sigma, sigma)."""
     sigmas: tuple[float, ...] = setting((0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), "training")
     """Scales of p."""
@@ -146,9 +146,9 @@ class Initialization(Running):
             dimension=dimension,
             compact=model == "gin" and cost_model().compact_wide_layers,
             epochs=epochs,
-            decay=_decay(epochs),
-            twin_epochs=self.epochs,
-            twin_decay=_decay(self.epochs),
+            decay_epochs=_decay(epochs),
+            teacher_epochs=self.epochs,
+            teacher_decay_epochs=_decay(self.epochs),
         )
 
     def data(self, dimension: int) -> Splits:
@@ -183,10 +183,10 @@ def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> lis
         for model in settings.models:
             for supervision in settings.supervision:
                 colors = settings.colors(n, model, supervision, settings.epochs)
-                setting = Setting(f"n{n} {model}", colors, splits)
+                setting = StudyCell(f"n{n} {model}", colors, splits)
                 for distribution in settings.distributions:
                     key: dict[str, Any] = {"n": n, "model": model, "supervision": supervision}
-                    points += block(settings, run, setting, {**key, "distribution": distribution})
+                    points += run_grid_cell(settings, run, setting, {**key, "distribution": distribution})
     write_csv(run.folder / "points.csv", points)
     shares = share_rows()
     write_csv(run.folder / "good_share.csv", shares)
@@ -206,7 +206,7 @@ def _draw(run: Run, name: str, make: Callable[[], Figure]) -> None:
     try_to_draw(run.folder / f"{name}.png", lambda path: save(make(), path))
 
 
-def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> list[Row]:
+def run_grid_cell(settings: Initialization, run: Run, setting: StudyCell, key: Row) -> list[Row]:
     """A row for every sigma and seed of one distribution: all of them are trained in one program.
 
     Args:
@@ -217,7 +217,7 @@ def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> lis
     """
     of = [(sigma, seed) for sigma in settings.sigmas for seed in setting.model_seeds]
     projections = np.stack(
-        [draw_projection(key["distribution"], sigma, setting.dimension + 1, seed) for sigma, seed in of]
+        [sample_projection(key["distribution"], sigma, setting.dimension + 1, seed) for sigma, seed in of]
     )
 
     def make(stage: str) -> list[Row]:
@@ -234,7 +234,7 @@ def block(settings: Initialization, run: Run, setting: Setting, key: Row) -> lis
             for i, (sigma, seed) in enumerate(of)
         ]
 
-    rows = part(run, setting, f"{setting.name} {key['supervision']} {key['distribution']}", projections, make)
+    rows = cached_table(run, setting, f"{setting.name} {key['supervision']} {key['distribution']}", projections, make)
     return [{**key, **row} for row in rows]
 
 
@@ -243,14 +243,14 @@ def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list
     rows: list[Row] = []
     for supervision in settings.of_dynamics:
         colors = settings.colors(n, "gin", supervision, settings.dynamics_epochs)
-        setting = Setting(f"n{n} gin", colors, splits)
+        setting = StudyCell(f"n{n} gin", colors, splits)
         of = [(cosine, seed) for cosine in settings.cosines for seed in setting.model_seeds]
         target, norm = optimum(setting.dimension), float(np.sqrt(setting.dimension))
         projections = np.stack(
             [np.append(projection_at(cosine, target, norm, seed), np.float32(0)) for cosine, seed in of]
         )
 
-        def make(stage: str, setting: Setting = setting, p: Any = projections, of: Any = of) -> list[Row]:
+        def make(stage: str, setting: StudyCell = setting, p: Any = projections, of: Any = of) -> list[Row]:
             train(run, setting, stage, p)
             lines = curves(run, stage)
             return [
@@ -265,7 +265,7 @@ def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list
                 for line in lines
             ]
 
-        made = part(run, setting, f"{setting.name} {supervision} dynamics", projections, make)
+        made = cached_table(run, setting, f"{setting.name} {supervision} dynamics", projections, make)
         rows += [{"n": n, "model": "gin", "supervision": supervision, **row} for row in made]
     return rows
 
@@ -275,11 +275,11 @@ def share_rows() -> list[Row]:
     return [
         {
             "n": n,
-            "normal": 100 * good_share("normal", n),
-            "normal_formula": 100 * good_share_normal(n),
-            "uniform": 100 * good_share("uniform", n),
+            "normal": 100 * prob_good_init("normal", n),
+            "normal_formula": 100 * prob_good_init_normal(n),
+            "uniform": 100 * prob_good_init("uniform", n),
         }
-        for n in SHARES
+        for n in DIMENSIONS_OF_DRAWS
     ]
 
 
@@ -291,7 +291,8 @@ def summarize(points: Sequence[Row]) -> list[Row]:
             rows = [
                 row
                 for row in points
-                if (row["n"], row["model"], row["supervision"], row["cosine"] > GOOD) == (n, model, supervision, good)
+                if (row["n"], row["model"], row["supervision"], row["cosine"] > COSINE_THRESHOLD)
+                == (n, model, supervision, good)
             ]
             means = {
                 name: float(np.mean([row[name] for row in rows])) if rows else np.nan for name in (*SUBSETS, "auc")
@@ -306,7 +307,7 @@ def table(summary: Sequence[Row]) -> str:
     rows = [["n", "model", "supervision", "initial p", "networks", "Orig", "Large", "LargeC", "AUC"]]
     for row in summary:
         rows.append([("-" if np.isnan(x) else f"{x:.1f}") if isinstance(x, float) else str(x) for x in row.values()])
-    return aligned(rows, left=range(4))
+    return align_columns(rows, left=range(4))
 
 
 def _read(settings: Initialization) -> dict[int, Splits]:
@@ -327,12 +328,12 @@ def main(arguments: Sequence[str]) -> None:
     except ValueError as error:
         fail(str(error))
     configure_jax(settings)
-    about = About("initialization", "", settings)
-    with ends_plainly():
+    about = RunConfig("initialization", "", settings)
+    with exit_on_signal():
         data = None if settings.out is not None and is_finished(settings.out, about) else _read(settings)
         if data is not None:
             about = about._replace(data={f"{n}.{name}": fingerprint(of) for n in data for name, of in data[n].items()})
-        with opened(about, "initialization") as run:
+        with acquire_run(about, "initialization") as run:
             if run.finished:
                 summary = read_results(run.folder, ["summary"])["summary"]
             else:

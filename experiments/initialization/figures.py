@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from experiments.initialization.projections import GOOD, common_scales
+from experiments.initialization.projections import COSINE_THRESHOLD, common_scales
 from experiments.run.figures import CURVES, draw_band, style_axes
 
 MEASURES = {
@@ -77,7 +77,7 @@ def cosine_figure(points: Sequence[Row]) -> Figure:
                 there = [i for i in range(len(BINS) - 1) if (place == i).any()]
                 means = [float(value[place == i].mean()) for i in there]
                 axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=PALETTE[supervision], linewidth=2)
-            axes.axvline(GOOD, color="0.35", linestyle="--", linewidth=1)
+            axes.axvline(COSINE_THRESHOLD, color="0.35", linestyle="--", linewidth=1)
             axes.set_xlim(-1.05, 1.05)
             finish_panel(axes, label, "cosine of initial p and optimum")
         _name(row[0], model.upper())
@@ -130,7 +130,7 @@ def share_figure(shares: Sequence[Row], marked: Sequence[int]) -> Figure:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_ylim(bottom=-0.5)
     axes.legend(frameon=False, fontsize=9, loc="center right")
-    _style(axes, f"initial p with cosine above {GOOD:g} (%)", "number of colours n")
+    _style(axes, f"initial p with cosine above {COSINE_THRESHOLD:g} (%)", "number of colours n")
     return figure
 
 

@@ -14,19 +14,21 @@ from jaxtyping import Float
 from scipy.special import betainc
 
 from jattn._options import expect_one_of
-from jattn.training import State
+from jattn.training import TrainState
 
-Drawn = Literal["normal", "uniform"]
-GOOD = 0.5  # cosine above which an initial p counts as good
+Distribution = Literal["normal", "uniform"]
+COSINE_THRESHOLD = 0.5  # cosine above which an initial p counts as good
 
 
-def draw_projection(distribution: Drawn, sigma: float, features: int, seed: int) -> Float[np.ndarray, " features"]:
+def sample_projection(
+    distribution: Distribution, sigma: float, features: int, seed: int
+) -> Float[np.ndarray, " features"]:
     """A projection from N(0, sigma), sigma being the standard deviation, or U(-sigma, sigma): a function of all four.
 
     Raises:
       ValueError: the distribution is not known.
     """
-    expect_one_of("distribution", distribution, Drawn)
+    expect_one_of("distribution", distribution, Distribution)
     # Each sigma has draws of its own, whatever other ones a study has, so that many of them show more directions.
     bits = int(np.float64(sigma).view(np.uint64))
     rng = np.random.default_rng([seed, bits, distribution == "uniform"])
@@ -57,30 +59,32 @@ def projection_at(
     return (norm * (cosine * along + np.sqrt(1 - cosine**2) * across)).astype(np.float32)
 
 
-def common_scales(distribution: Drawn, features: int) -> Mapping[str, float]:
+def common_scales(distribution: Distribution, features: int) -> Mapping[str, float]:
     """Sigma as Xavier's and Kaiming's rules have it for a map of so many features to 1, by the name of the rule."""
     variances = {"Xavier": 2 / (features + 1), "Kaiming": 2 / features}
     factor = 1 if distribution == "normal" else 3  # U(-sigma, sigma) has the variance sigma^2 / 3
     return {name: float(np.sqrt(factor * variance)) for name, variance in variances.items()}
 
 
-def good_share(distribution: Drawn, features: int, draws: int = 100_000) -> float:
+def prob_good_init(distribution: Distribution, features: int, draws: int = 100_000) -> float:
     """Share of draws whose cosine with an axis is above 0.5, whatever sigma is, found by drawing."""
     rng = np.random.default_rng(features)
     shape = draws, features
     p = rng.normal(size=shape) if distribution == "normal" else rng.uniform(-1, 1, shape)
-    return float(np.mean(p[:, 0] > GOOD * np.linalg.norm(p, axis=1)))
+    return float(np.mean(p[:, 0] > COSINE_THRESHOLD * np.linalg.norm(p, axis=1)))
 
 
-def good_share_normal(features: int) -> float:
+def prob_good_init_normal(features: int) -> float:
     r"""`good_share` of normal draws, whose directions are uniform: the share of a sphere that a cap of 60 degrees is.
 
     .. math:: \frac{1}{2} I_{1 - c^2}\left(\frac{n - 1}{2}, \frac{1}{2}\right), \quad c = 0.5
     """
-    return float(betainc((features - 1) / 2, 0.5, 1 - GOOD**2) / 2)
+    return float(betainc((features - 1) / 2, 0.5, 1 - COSINE_THRESHOLD**2) / 2)
 
 
-def with_projections(state: State, pooling: str, projections: Float[np.ndarray, "networks features"]) -> State:
+def with_projections(
+    state: TrainState, pooling: str, projections: Float[np.ndarray, "networks features"]
+) -> TrainState:
     """The state of networks before training, with these projections in place of those that they were made with.
 
     It is exactly that of networks made with them, since the optimiser's state at the start is zeros, whatever weights

@@ -16,7 +16,7 @@ from experiments.colors import Colors
 from experiments.initialization.projections import with_projections
 from experiments.run.folder import Run, RunError, read_lines
 from experiments.run.identity import RESULTS, differences, fingerprint, settings_differences, settings_of
-from experiments.run.stages import Stages, Start
+from experiments.run.stages import InitialWeights, StageTrainer
 from experiments.run.tables import write_csv
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join
@@ -31,7 +31,7 @@ POOLING = "pool_1"  # of the networks trained here
 Row = Mapping[str, Any]
 
 
-class Setting(NamedTuple):
+class StudyCell(NamedTuple):
     """What is trained alike, apart from p.
 
     Attributes:
@@ -81,7 +81,7 @@ def cosine(p: Float[np.ndarray, " columns"]) -> float:
     return cosine_similarity(p[:-1], optimum(len(p) - 1))
 
 
-def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray, "networks columns"]) -> Params:
+def train(run: Run, setting: StudyCell, stage: str, projections: Float[np.ndarray, "networks columns"]) -> Params:
     """Trains a network from each p, all in one program; p's go through the seeds again and again.
 
     Args:
@@ -92,30 +92,32 @@ def train(run: Run, setting: Setting, stage: str, projections: Float[np.ndarray,
     """
     colors, rounds = setting.training, len(projections) // len(setting.model_seeds)
     labels = np.tile(_weak_labels(run, setting), (rounds, 1)) if colors.attention == "weak" else None
-    stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds * rounds)
+    stages = StageTrainer(run, colors, setting.splits["train"], "regression", setting.model_seeds * rounds)
     return stages.train(
         stage,
         colors.network(1),
         colors.training("regression"),
         colors.epochs,
         labels,
-        start=Start(
+        start=InitialWeights(
             lambda state: with_projections(state, POOLING, projections), {"projections": fingerprint(projections)}
         ),
     )
 
 
-def _weak_labels(run: Run, setting: Setting) -> Float[np.ndarray, "seeds nodes"]:
-    """Labels by each seed's twin, which has no attention and so is the same whatever p is; made once for all p's."""
+def _weak_labels(run: Run, setting: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
+    """Labels by each seed's teacher, which has no attention and so is the same whatever p is; made once for all p's."""
     colors = setting.training
-    stages = Stages(run, colors, setting.splits["train"], "regression", setting.model_seeds)
-    name = f"{setting.name} twin"
-    params = stages.train(name, colors.twin(1), colors.twin_training("regression"), colors.twin_epochs)
+    stages = StageTrainer(run, colors, setting.splits["train"], "regression", setting.model_seeds)
+    name = f"{setting.name} teacher"
+    params = stages.train(name, colors.teacher(1), colors.teacher_training("regression"), colors.teacher_epochs)
     file = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz"
-    return stages.labels(f"{setting.name} labels", file, colors.twin(1), params, colors.least_label)
+    return stages.leave_one_out_labels(
+        f"{setting.name} labels", file, colors.teacher(1), params, colors.label_threshold
+    )
 
 
-def test(setting: Setting, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
+def test(setting: StudyCell, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
     """Tests trained networks, as many at a time as there are seeds.
 
     Args:
@@ -138,7 +140,7 @@ def test(setting: Setting, params: Params, projections: Float[np.ndarray, "netwo
     return Trained([cosine(p) for p in projections], [cosine(p) for p in final], auc, accuracies)
 
 
-def part(run: Run, setting: Setting, name: str, of: Any, make: Callable[[str], Sequence[Row]]) -> list[Row]:
+def cached_table(run: Run, setting: StudyCell, name: str, of: Any, make: Callable[[str], Sequence[Row]]) -> list[Row]:
     """A table of the run that is made once, then read from its file.
 
     Args:

@@ -33,18 +33,18 @@ from experiments.run.devices import (expect_no_empty, fail)
 from experiments.sweep import (command)
 from experiments.sweeps.attempts import (state)
 from experiments.sweeps.grid import (Grid, Job, is_drawn, jobs_of)
-from experiments.sweeps.pool import (Pool, shares)
+from experiments.sweeps.pool import (JobPool, device_slices)
 from experiments.sweeps.summary import (read_rows)
 from experiments.run.tables import (write_csv)
 from jattn.plots import save
-from jattn.io import (plain)
+from jattn.io import (to_jsonable)
 from jattn._options import (expect_at_least)
 from experiments.run.folder import (RunError, read_config)
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
 SEEDS = {"colors": 100, "triangles": 2, "mnist75sp": 1, "tu": 5}
-SEEDS_A_JOB = {"colors": 10, "tu": 5}  # side by side in one program, where networks are small; one for others
+SEEDS_PER_JOB = {"colors": 10, "tu": 5}  # side by side in one program, where networks are small; one for others
 DRAWS = ("--data-seeds", "3")  # of training graphs of TU data sets
 DATASETS = ("PROTEINS", "COLLAB", "DD-200", "DD-300")
 STUDY = "initialization"
@@ -76,7 +76,7 @@ TABLE_3 = {
     "weak-h": "ChebyGIN-h, weakly supervised",
 }
 # DiffPool's attention is how far each node moves the prediction.
-OWN = {"diffpool": ("--leave-one-out-auc",)}
+EXTRA_ARGUMENTS = {"diffpool": ("--leave-one-out-auc",)}
 # Of COLORS: their 32 colours no published set has.
 GENERATED = {preset for preset in TABLE_3 if preset.endswith("-h")}
 TABLE_2 = {
@@ -96,7 +96,7 @@ FIGURES = (TASKS[:2], {preset: TABLE_1[preset] for preset in ("unsupervised", "s
 class Paper:
     """What to make."""
 
-    what: tyro.conf.Positional[Literal["table1", "table2", "table3", "figures", "all", "status"]]
+    target: tyro.conf.Positional[Literal["table1", "table2", "table3", "figures", "all", "status"]]
     """A table, the figures, all of it, or how far all of it is."""
     out: Path = Path("paper")
     """Folder of runs, tables and report."""
@@ -104,7 +104,7 @@ class Paper:
     """Folder of the published data sets; without it COLORS and TRIANGLES are generated and others downloaded."""
     tasks: tuple[Task, ...] = TASKS
     """Tasks to make; tu stands for Table 2's data sets. The study of initial attention is made with colors."""
-    rows: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ()
     """Presets to make, such as global and weak; where none is named, all that a table has, and the study."""
     seeds: Annotated[tuple[str, ...], tyro.conf.arg(metavar="TASK=N ...")] = ()
     """Seeds of a task, where they are not to be 100 for colors, 2 for triangles, 1 for mnist75sp and 5, for each of 3
@@ -120,9 +120,9 @@ class Paper:
         object.__setattr__(self, "out", run_folder("out", self.out))
         if self.data_dir is not None:
             object.__setattr__(self, "data_dir", local_path("data_dir", self.data_dir))
-        for row in self.rows:
+        for row in self.presets:
             if row not in TABLE_3:
-                raise ValueError(f"rows: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
+                raise ValueError(f"presets: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
         if self.data_dir is not None and not self.data_dir.exists():
             raise ValueError(f"data_dir: {self.data_dir} does not exist")
         expect_at_least(1, jobs=self.jobs)
@@ -141,15 +141,15 @@ class Paper:
     @property
     def parts(self) -> Sequence[str]:
         """Names of the tables to make, and "figures" where they are to be made."""
-        return [*TABLES, "figures"] if self.what in ("all", "status") else [self.what]
+        return [*TABLES, "figures"] if self.target in ("all", "status") else [self.target]
 
     @property
     def study(self) -> bool:
         """Whether the study of initial attention is to be made."""
-        return "figures" in self.parts and "colors" in self.tasks and not self.rows
+        return "figures" in self.parts and "colors" in self.tasks and not self.presets
 
 
-class Runs(NamedTuple):
+class TaskRuns(NamedTuple):
     """The runs of one task.
 
     Attributes:
@@ -163,12 +163,12 @@ class Runs(NamedTuple):
     jobs: Sequence[Job]
 
 
-def runs_of(paper: Paper, part: str) -> list[Runs]:
+def runs_of(paper: Paper, part: str) -> list[TaskRuns]:
     """The runs that a table needs, or the figures; those that two of these need have the same folder."""
     tasks, labels = TABLES.get(part, FIGURES)
-    wanted = [preset for preset in labels if not paper.rows or preset in paper.rows]
+    wanted = [preset for preset in labels if not paper.presets or preset in paper.presets]
     found = [(task, _jobs(task, paper.seeds_of(task), paper.data_dir)) for task in tasks if task in paper.tasks]
-    return [Runs(task, labels, [job for job in jobs if job.preset in wanted]) for task, jobs in found]
+    return [TaskRuns(task, labels, [job for job in jobs if job.preset in wanted]) for task, jobs in found]
 
 
 @functools.cache
@@ -176,11 +176,11 @@ def _jobs(task: str, seeds: int, data_dir: Path | None) -> Sequence[Job]:
     """The runs of all rows that a task has in any table."""
     published = () if data_dir is None else ("--data-dir", str(_data_dir(data_dir, task)))
     of_task = (*DRAWS, "--quiet") if task == "tu" else ("--quiet",)
-    a_job, vary = SEEDS_A_JOB.get(task, 1), {"dataset": DATASETS} if task == "tu" else {}
+    a_job, vary = SEEDS_PER_JOB.get(task, 1), {"dataset": DATASETS} if task == "tu" else {}
     by_arguments: dict[tuple[str, ...], list[str]] = {}
     for preset in TABLE_2 if task == "tu" else TABLE_3:
         data = () if task == "colors" and preset in GENERATED else published
-        by_arguments.setdefault((*data, *OWN.get(preset, ()), *of_task), []).append(preset)
+        by_arguments.setdefault((*data, *EXTRA_ARGUMENTS.get(preset, ()), *of_task), []).append(preset)
     grids = [Grid(task, tuple(own), 0, seeds, a_job, (), vary, said) for said, own in by_arguments.items()]
     return [job for grid in grids for job in jobs_of(grid)]
 
@@ -199,14 +199,14 @@ def main(arguments: Sequence[str]) -> None:
         parts = {part: runs_of(paper, part) for part in paper.parts}
     except ValueError as error:
         fail(str(error))
-    commands = {name: of for runs in _each(parts) for name, of in _commands(runs, paper.out).items()}
+    commands = {name: of for runs in all_runs(parts) for name, of in _commands(runs, paper.out).items()}
     if paper.study:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
         commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
     if not commands:
-        fail(f"{paper.what} has no such rows of {', '.join(paper.tasks)}; leave out --rows or --tasks, or name others")
+        fail(f"{paper.target} has no such rows of {', '.join(paper.tasks)}; leave out --presets or --tasks, or name others")
     try:
-        if paper.what == "status":
+        if paper.target == "status":
             print(status(paper, parts))
         else:
             make(paper, parts, commands)
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str]) -> None:
         fail(f"{error}; the same command goes on with what is there")
 
 
-def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> None:
+def make(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mapping[str, Sequence[str]]) -> None:
     """Runs what is missing, then writes tables, pictures and report; exits with status 1 where a run failed.
 
     Raises:
@@ -224,10 +224,10 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     """
     paper.out.mkdir(parents=True, exist_ok=True)
     failures = _run(paper, parts, commands) if paper.run else {}
-    everything = {table: runs_of(replace(paper, tasks=TASKS, rows=()), table) for table in TABLES}
+    everything = {table: runs_of(replace(paper, tasks=TASKS, presets=()), table) for table in TABLES}
     sections = [_section(table, runs, paper.out) for table, of in everything.items() for runs in of]
     sections = [section for section in sections if section.rows]
-    asked = [_asked(section, paper) for section in sections if section.table in parts and section.task in paper.tasks]
+    asked = [requested_rows(section, paper) for section in sections if section.table in parts and section.task in paper.tasks]
     shown = [as_text(section) for section in asked if section.rows]
     if shown:
         print(*shown, LEGEND, sep="\n\n")
@@ -238,7 +238,7 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
     )
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
     failed = {paper.out / name: why for name, why in failures.items()}
-    for runs in _longest(parts):
+    for runs in runs_by_task(parts):
         damaged = [row.failures for row in read_rows(runs.jobs, paper.out / runs.task)]
         failed |= {paper.out / runs.task / name: why for of_row in damaged for name, why in of_row.items()}
     for folder, why in failed.items():
@@ -247,33 +247,33 @@ def make(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[st
         raise SystemExit(1)
 
 
-def _run(paper: Paper, parts: Mapping[str, Sequence[Runs]], commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _run(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Runs those of the commands that are not finished; why some failed, by name."""
     _expect_same_data(paper, parts)
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
-    failures, asked = Pool(missing, paper.out, shares(paper.jobs), RETRIES, paper.quiet).run()
+    failures, asked = JobPool(missing, paper.out, device_slices(paper.jobs), RETRIES, paper.quiet).run()
     if asked is not None:
         print("stopped; the same command goes on with what is there", file=sys.stderr)
         raise SystemExit(128 + asked)
     return failures
 
 
-def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> None:
+def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> None:
     """Raises `RunError` where a run that is there has drawn data and is to have published ones, or the reverse."""
-    for runs in _longest(parts):
+    for runs in runs_by_task(parts):
         for job in runs.jobs:
             folder = paper.out / runs.task / job.name
             about = read_config(folder)
-            if about is not None and is_drawn(job, about.settings) != is_drawn(job, plain(job.settings)):
+            if about is not None and is_drawn(job, about.settings) != is_drawn(job, to_jsonable(job.settings)):
                 there = about.settings.get("data_dir")
                 of = f"--data-dir {there}" if there else "drawn data"
                 raise RunError(f"{folder}: a run of {of}; say the same, or another --out")
 
 
-def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
+def _write_networks(parts: Mapping[str, Sequence[TaskRuns]], out: Path) -> None:
     """Writes scores of every network, and the picture of them."""
     networks: dict[str, list[Row]] = {}
-    for runs in _longest(parts):
+    for runs in runs_by_task(parts):
         rows = read_networks(runs.jobs, out / runs.task)
         if rows:
             write_csv(out / f"networks-{runs.task}.csv", rows)
@@ -287,15 +287,15 @@ def _write_networks(parts: Mapping[str, Sequence[Runs]], out: Path) -> None:
     try_to_draw(out / NETWORKS, draw)
 
 
-def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
+def status(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> str:
     """How many runs of each row are finished, and how long the rest will take by the time that finished ones took.
 
     A row without a finished run is taken to need as long for a network as the mean of its task; of a task without any
     nothing can be said.
     """
-    at_once = len(shares(paper.jobs))
+    at_once = len(device_slices(paper.jobs))
     lines, known, unknown = [], 0.0, set()
-    for runs in _longest(parts):
+    for runs in runs_by_task(parts):
         rows = read_rows(runs.jobs, paper.out / runs.task)
         trained = sum(row.networks[0] for row in rows)
         usual = sum(row.seconds for row in rows) / trained if trained else None
@@ -303,7 +303,7 @@ def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
             done, asked = row.networks
             each = row.seconds / done if done else usual
             label = ", ".join([runs.task, *row.values.values(), runs.labels[row.preset]])
-            left = "" if each is None or done == asked else f", about {_span((asked - done) * each)} of one job"
+            left = "" if each is None or done == asked else f", about {_format_seconds((asked - done) * each)} of one job"
             lines.append(f"{label}: {done} of {asked} networks{left}")
             lines += [f"  {paper.out / runs.task / name}: {why}" for name, why in row.failures.items()]
             known += (asked - done) * (each or 0)
@@ -311,39 +311,39 @@ def status(paper: Paper, parts: Mapping[str, Sequence[Runs]]) -> str:
     if paper.study:
         lines.append(f"{STUDY}: {state(paper.out / STUDY)}")
         unknown |= {STUDY} if state(paper.out / STUDY) != "done" else set()
-    rest = [f"about {_span(known / at_once)} with {at_once} jobs at once"] if known or not unknown else []
+    rest = [f"about {_format_seconds(known / at_once)} with {at_once} jobs at once"] if known or not unknown else []
     rest += [f"not known for {', '.join(sorted(unknown))}, of which no run is finished"] if unknown else []
     return "\n".join([*lines, f"left: {'; '.join(rest)}"])
 
 
-def _span(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
 
 
-def _each(parts: Mapping[str, Sequence[Runs]]) -> Iterator[Runs]:
+def all_runs(parts: Mapping[str, Sequence[TaskRuns]]) -> Iterator[TaskRuns]:
     return (runs for of in parts.values() for runs in of)
 
 
-def _longest(parts: Mapping[str, Sequence[Runs]]) -> list[Runs]:
+def runs_by_task(parts: Mapping[str, Sequence[TaskRuns]]) -> list[TaskRuns]:
     """Of each task the longest list of runs, which has all others'."""
-    longest: dict[str, Runs] = {}
-    for runs in _each(parts):
+    longest: dict[str, TaskRuns] = {}
+    for runs in all_runs(parts):
         longest[runs.task] = max(longest.get(runs.task, runs), runs, key=lambda of: len(of.jobs))
     return list(longest.values())
 
 
-def _commands(runs: Runs, out: Path) -> dict[str, list[str]]:
+def _commands(runs: TaskRuns, out: Path) -> dict[str, list[str]]:
     """Of each run, by the name of its folder within that of all."""
     return {f"{runs.task}/{job.name}": command(job, out / runs.task) for job in runs.jobs}
 
 
-def _asked(section: Section, paper: Paper) -> Section:
+def requested_rows(section: Section, paper: Paper) -> Section:
     """The rows of a section that were asked for."""
-    chosen = [i for i, row in enumerate(section.rows) if not paper.rows or row.preset in paper.rows]
+    chosen = [i for i, row in enumerate(section.rows) if not paper.presets or row.preset in paper.presets]
     return section._replace(rows=[section.rows[i] for i in chosen], folders=[section.folders[i] for i in chosen])
 
 
-def _section(table: str, runs: Runs, out: Path) -> Section:
+def _section(table: str, runs: TaskRuns, out: Path) -> Section:
     """The rows of a task that have any finished run; those of a data set stand together."""
     finished = [job for job in runs.jobs if state(out / runs.task / job.name) == "done"]
     firsts = {job.row: out / runs.task / job.name for job in reversed(finished)}

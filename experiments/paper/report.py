@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from experiments.sweeps.summary import (Row, Score)
-from experiments.run.tables import (aligned, write_csv)
+from experiments.run.tables import (align_columns, write_csv)
 from jattn.io import (write_atomically)
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
 # Networks behind a figure of the paper, 1 where it does not say; of tu draws of training graphs, of ten seeds each.
 PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
-ERRORS = 3  # standard errors beyond which a figure counts as off
+MAX_STANDARD_ERRORS = 3  # standard errors beyond which a figure counts as off
 LEGEND = (
     "Per cent, mean ± standard deviation over networks; the paper's figure in brackets; "
     "* differs from it by more than three standard errors."
@@ -73,7 +73,7 @@ def is_off(score: Score, task: str) -> bool | None:
     if not known and not spread:
         return None
     error = math.hypot(score.error if known else spread, spread / math.sqrt(PAPER_RUNS[task]))
-    return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + ERRORS * error
+    return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + MAX_STANDARD_ERRORS * error
 
 
 def cells(section: Section) -> tuple[list[str], list[list[str]]]:
@@ -97,7 +97,7 @@ def cells(section: Section) -> tuple[list[str], list[list[str]]]:
 def as_text(section: Section) -> str:
     """A table for a terminal."""
     headings, lines = cells(section)
-    return "\n".join([section.title, aligned([headings, *lines])])
+    return "\n".join([section.title, align_columns([headings, *lines])])
 
 
 def as_markdown(section: Section) -> str:

@@ -17,12 +17,12 @@ from jaxtyping import Float, Int
 from experiments.run.folder import RunError
 from experiments.run.identity import differences
 from jattn.io._files import expect_format
-from jattn.training import Params, State
-from jattn.training._devices import fail_together, fetch, is_first, share
+from jattn.training import Params, TrainState
+from jattn.training._devices import broadcast_from_main, fail_together, is_main_process, to_host
 
-LAST = 2  # checkpoints that are kept: should one not be readable, there is another
+NUM_KEPT = 2  # checkpoints that are kept: should one not be readable, there is another
 STATE, BEST, ABOUT = "state", "best", "about"  # the items of a checkpoint
-FORMAT = 1
+FORMAT = 2
 
 Result = TypeVar("Result")
 
@@ -70,7 +70,7 @@ class Saved(NamedTuple):
     """
 
     epoch: int
-    state: State
+    state: TrainState
     seconds: float
     best: Best | None = None
 
@@ -98,7 +98,7 @@ class Checkpoints:
 
     def _open(self) -> ocp.CheckpointManager:
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=LAST,
+            max_to_keep=NUM_KEPT,
             create=False,
             cleanup_tmp_directories=True,
             multiprocessing_options=ocp.options.MultiprocessingOptions(
@@ -118,7 +118,7 @@ class Checkpoints:
             with suppress(Exception):  # what was raised before is what a person should read
                 self._manager.close()
 
-    def save(self, epoch: int, state: State, seconds: float, best: Best | None = None) -> None:
+    def save(self, epoch: int, state: TrainState, seconds: float, best: Best | None = None) -> None:
         """Saves the state after an epoch, in the background.
 
         Args:
@@ -130,7 +130,7 @@ class Checkpoints:
         Raises:
           RunError: it can't be written; those before are as they were.
         """
-        whole = fetch(_without_key(state))
+        whole = to_host(_without_key(state))
         about = {"format": FORMAT, "of": self.of, "seconds": seconds}
         items = {STATE: ocp.args.StandardSave(whole), ABOUT: ocp.args.JsonSave(about)}
         if best is not None:
@@ -142,7 +142,7 @@ class Checkpoints:
 
         self._on_first("written", write)
 
-    def last(self, state: State, best: Best | None = None) -> Saved:
+    def restore_latest(self, state: TrainState, best: Best | None = None) -> Saved:
         """The last checkpoint that can be read; where there is none, what is given: `state` as before training.
 
         One that can't be read is put aside with a warning, so that training can write it anew.
@@ -162,7 +162,9 @@ class Checkpoints:
             return next(filter(None, (self._read(epoch, target, best) for epoch in epochs)), nothing)
 
         found = self._on_first("read", read) or nothing
-        epoch, whole, seconds, best = share((np.int32(found.epoch), found.state, np.float32(found.seconds), found.best))
+        epoch, whole, seconds, best = broadcast_from_main(
+            (np.int32(found.epoch), found.state, np.float32(found.seconds), found.best)
+        )
         key = jax.random.wrap_key_data(whole.key)
         return Saved(int(epoch), whole._replace(key=key) if epoch else state, float(seconds), best)
 
@@ -204,7 +206,7 @@ class Checkpoints:
         """Does something with files in the first process; if it can't be done, that is a `RunError`, told to all."""
         result = None
         with fail_together():
-            if is_first():
+            if is_main_process():
                 try:
                     result = do()
                 except RunError:
@@ -230,6 +232,6 @@ def _reason(error: Exception) -> str:
     return next((words for words in systems if words in text), (text.splitlines() or [type(error).__name__])[0])
 
 
-def _without_key(state: State) -> Any:
+def _without_key(state: TrainState) -> Any:
     """The state with its random keys as plain numbers."""
     return state._replace(key=jax.random.key_data(state.key))

@@ -7,11 +7,11 @@ from typing import Any
 import jax
 
 from experiments.run import protocol
-from experiments.run.devices import break_off, configure_jax, fail, is_of_xla, leave_others
-from experiments.run.folder import About, RunError
+from experiments.run.devices import abort_process, break_off, configure_jax, fail, is_of_xla
+from experiments.run.folder import RunConfig, RunError
 from experiments.run.identity import affected, is_of_preset
 from experiments.run.settings import Settings, parse
-from experiments.run.signals import ends_plainly
+from experiments.run.signals import exit_on_signal
 from jattn._options import expect_at_least, setting
 from jattn.training import Task
 from jattn.training._devices import ALL_KNOW
@@ -92,9 +92,9 @@ class Experiment:
           preset: the settings' name, which the run's folder has where settings name none.
           settings: those of the preset, perhaps with changes.
         """
-        about, name = About(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
+        about, name = RunConfig(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
         try:
-            with ends_plainly():
+            with exit_on_signal():
                 results = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
         except Exception as error:
             why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
@@ -103,7 +103,7 @@ class Experiment:
             if alone or ALL_KNOW in getattr(error, "__notes__", ()):
                 raise
             if is_of_xla(error):
-                leave_others(why)
+                abort_process(why)
             break_off(error)
         if results is not None:
             print(protocol.table(results, self.paper_figures(preset, settings), self.details))

@@ -22,7 +22,7 @@ TRY_AGAIN = 75  # the exit status of what went wrong by no fault of its own; os.
 
 
 @dataclass(frozen=True)
-class Running:
+class RunOptions:
     """Settings of how and where a run runs."""
 
     out: Path | None = setting(None, "nothing")
@@ -67,7 +67,7 @@ class Running:
             raise ValueError("devices: several processes use all that each of them has; leave it out")
 
 
-def configure_jax(running: Running = Running()) -> None:
+def configure_jax(running: RunOptions = RunOptions()) -> None:
     """Starts jax with the devices and processes asked for, and lets it keep compiled programs for later runs.
 
     Where there is no GPU or TPU, every CPU core is a device, so that seeds run side by side. Compiled programs are kept
@@ -127,7 +127,7 @@ def is_of_xla(error: Exception) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError) or re.match("[A-Z_]+: ", str(error)) is not None
 
 
-def leave_others(reason: str) -> NoReturn:
+def abort_process(reason: str) -> NoReturn:
     """Ends this process, one of several of which another was lost, without waiting for the others; status 75."""
     told = f"error: another process was lost ({reason}); start all again, and the run goes on"
     print(told, file=sys.stderr, flush=True)

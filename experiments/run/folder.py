@@ -3,7 +3,7 @@
 config.json     what it is a run of: experiment, preset, all settings, its data's digests, versions of libraries
 metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, ...
 checkpoints/    of each stage of training, by epoch
-labels.npz      leave-one-out labels of the training graphs, and the identity of the twin and graphs that they are of
+labels.npz      leave-one-out labels of the training graphs, and the identity of the teacher and graphs that they are of
 weights.npz     the network and the trained weights of all seeds
 results.json    scores of the finished run
 study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its trials, and the folds' labels
@@ -24,11 +24,11 @@ from filelock import FileLock, Timeout
 from experiments.run.identity import DATA, Difference, growing, settings_differences
 from experiments.run.identity import RESULTS as OF_RESULTS
 from jattn._version import __version__
-from jattn.io import plain, write_atomically, write_json
+from jattn.io import to_jsonable, write_atomically, write_json
 from jattn.io._files import expect_format
 
 CONFIG, RESULTS = "config.json", "results.json"  # the last file: a run that has it is finished
-CONFIG_FORMAT, RESULTS_FORMAT = 1, 1
+CONFIG_FORMAT, RESULTS_FORMAT = 2, 1
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions a run notes
 
 
@@ -36,7 +36,7 @@ class RunError(Exception):
     """A run can't start or go on; the message says why and what to do."""
 
 
-class Lines:
+class MetricsLog:
     """The lines of `metrics.jsonl`; those of a run that goes on stay, up to where it goes on from."""
 
     def __init__(self, path: Path | None):
@@ -46,9 +46,9 @@ class Lines:
     def write(self, line: Mapping[str, Any]) -> None:
         """Appends one line; NaN becomes null."""
         if self._file is not None:
-            self._file.write(json.dumps(plain(line), allow_nan=False) + "\n")
+            self._file.write(json.dumps(to_jsonable(line), allow_nan=False) + "\n")
 
-    def cut(self, stage: str, epoch: int) -> None:
+    def truncate(self, stage: str, epoch: int) -> None:
         """Forgets all that was written after an epoch of a stage, or since the stage began where that is 0."""
         if self._path is None:
             return
@@ -79,11 +79,11 @@ class Run(NamedTuple):
     """
 
     folder: Path
-    lines: Lines
+    lines: MetricsLog
     finished: bool
 
 
-class About(NamedTuple):
+class RunConfig(NamedTuple):
     """What a run is of.
 
     Attributes:
@@ -100,7 +100,7 @@ class About(NamedTuple):
 
 
 @contextmanager
-def open_run(folder: Path, about: About) -> Iterator[Run]:
+def open_run(folder: Path, about: RunConfig) -> Iterator[Run]:
     """Starts a run in a folder, or goes on with the one that is there, and holds the folder meanwhile.
 
     Args:
@@ -121,7 +121,7 @@ def open_run(folder: Path, about: About) -> Iterator[Run]:
                 results.unlink(missing_ok=True)
             if not results.exists():
                 write_json(config_file, {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()})
-            lines = held.enter_context(closing(Lines(folder / "metrics.jsonl")))
+            lines = held.enter_context(closing(MetricsLog(folder / "metrics.jsonl")))
         except Timeout:
             raise RunError(f"{folder}: another process runs there; wait for it, or choose another folder") from None
         except OSError as error:
@@ -129,7 +129,7 @@ def open_run(folder: Path, about: About) -> Iterator[Run]:
         yield Run(folder, lines, results.exists())
 
 
-def is_finished(folder: Path, about: About) -> bool:
+def is_finished(folder: Path, about: RunConfig) -> bool:
     """Whether `open_run` would find all of a run there; False too where it would refuse the folder, or depends on data.
 
     Args:
@@ -147,7 +147,7 @@ def versions() -> dict[str, str]:
     return {"jattn": __version__, **{name: version(name) for name in LIBRARIES}}
 
 
-def differences(there: About, now: About) -> list[Difference]:
+def differences(there: RunConfig, now: RunConfig) -> list[Difference]:
     """What keeps two runs from being the same one, where `there` was read from a folder; without that if they are.
 
     Data are compared by their digests. Where those of one run are not known, settings say whether they are the same.
@@ -165,7 +165,7 @@ def differences(there: About, now: About) -> list[Difference]:
     return found + ([of for of in asked if of not in found] + digests if digests else [])
 
 
-def _expect_same(folder: Path, about: About) -> bool:
+def _expect_same(folder: Path, about: RunConfig) -> bool:
     """Raises a `RunError` where a folder holds another run, or results of which nothing says what they are.
 
     Returns:
@@ -185,7 +185,7 @@ def _expect_same(folder: Path, about: About) -> bool:
     return bool(longer)
 
 
-def read_config(folder: Path) -> About | None:
+def read_config(folder: Path) -> RunConfig | None:
     """What the run in a folder is of, its settings as JSON has them; None where there is no run.
 
     Raises:
@@ -204,8 +204,8 @@ def read_config(folder: Path) -> About | None:
     expect_format(file, found.get("format"), CONFIG_FORMAT, remedy, RunError)
     if not isinstance(found.get("settings"), dict):
         raise RunError(f"{file}: it has no settings; choose another folder")
-    known: dict[str, Any] = {name: found.get(name) for name in About._fields}
-    return About(**known)
+    known: dict[str, Any] = {name: found.get(name) for name in RunConfig._fields}
+    return RunConfig(**known)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jattn._options import Affects
-from jattn.io import describe, network_from, plain
+from jattn.io import describe, network_from, to_jsonable
 from jattn.nn import Network
 from jattn.training import TrainConfig
 
@@ -50,7 +50,9 @@ def affected(settings: Any, of: Field[Any]) -> Affects:
 
 def settings_of(settings: Any, kinds: Collection[Affects]) -> dict[str, Any]:
     """Those settings that affect any of some kinds, as JSON has them."""
-    return {of.name: plain(getattr(settings, of.name)) for of in fields(settings) if affected(settings, of) in kinds}
+    return {
+        of.name: to_jsonable(getattr(settings, of.name)) for of in fields(settings) if affected(settings, of) in kinds
+    }
 
 
 def growing(settings: Any) -> list[str]:
@@ -68,8 +70,8 @@ def settings_differences(there: Mapping[str, Any], now: Any, kinds: Collection[A
     """
     found: list[Difference] = []
     for of in fields(now):
-        default = plain(of.default) if of.default is not MISSING else ABSENT
-        old, new = there.get(of.name, default), plain(getattr(now, of.name))
+        default = to_jsonable(of.default) if of.default is not MISSING else ABSENT
+        old, new = there.get(of.name, default), to_jsonable(getattr(now, of.name))
         if old != new and affected(now, of) in kinds:
             found.append(Difference(of.name, old, new))
     known = {of.name for of in fields(now)}
@@ -87,7 +89,7 @@ def is_of_preset(settings: Any, preset: Any) -> bool:
 
 def key_of(settings: Mapping[str, Any], of: Any, data: Mapping[str, str]) -> str:
     """A name for some settings of a dataclass `of` and their data: the same whatever settings are added at defaults."""
-    defaults = {field.name: plain(field.default) for field in fields(of) if field.default is not MISSING}
+    defaults = {field.name: to_jsonable(field.default) for field in fields(of) if field.default is not MISSING}
     own = {name: value for name, value in settings.items() if name not in defaults or defaults[name] != value}
     return hashlib.sha256(json.dumps([own, dict(data)], sort_keys=True).encode()).hexdigest()[:16]
 
@@ -100,8 +102,8 @@ def training_identity(network: Network, config: TrainConfig | None = None, **oth
       config: how they were trained.
       others: further entries, such as epochs and seeds; `data` has the fingerprints of what it depends on, by name.
     """
-    trained = {} if config is None else {"training": plain(asdict(config))}
-    return {"network": _described(network), **trained, **plain(others)}
+    trained = {} if config is None else {"training": to_jsonable(asdict(config))}
+    return {"network": _described(network), **trained, **to_jsonable(others)}
 
 
 def differences(there: Any, now: Mapping[str, Any]) -> list[Difference]:
@@ -157,7 +159,7 @@ def fingerprint(tree: Any) -> str:
 def _described(network: Network) -> dict[str, Any]:
     """A network's settings, without those that affect nothing."""
     own = {of.name for of in fields(network) if of.metadata.get("affects") == "nothing"}
-    return {name: value for name, value in plain(describe(network)).items() if name not in own}
+    return {name: value for name, value in to_jsonable(describe(network)).items() if name not in own}
 
 
 def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
         if "network" in found:
             found["network"] = _described(network_from(found["network"]))
         if "training" in found:
-            found["training"] = plain(asdict(TrainConfig(**found["training"])))
+            found["training"] = to_jsonable(asdict(TrainConfig(**found["training"])))
     except (TypeError, ValueError, LookupError, AttributeError):
         return dict(there)
     return found

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
-from jattn.training._devices import is_first
+from jattn.training._devices import is_main_process
 
 LINES = 10  # lines of a stage where output is not a terminal
 
@@ -24,7 +24,7 @@ class Progress:
           done: how many of them were done before.
           quiet: show nothing.
         """
-        self.stage, self.epochs, self.quiet = stage, epochs, quiet or not is_first()
+        self.stage, self.epochs, self.quiet = stage, epochs, quiet or not is_main_process()
         self.auc = ""
         in_terminal = sys.stderr.isatty() and not self.quiet
         self.bar = tqdm(total=epochs, initial=done, desc=stage, unit="epoch", disable=not in_terminal)
@@ -52,7 +52,7 @@ class Progress:
 @contextmanager
 def count_graphs(stage: str, graphs: int, quiet: bool = False) -> Iterator[Callable[[int], Any]]:
     """A bar, or lines, for a stage that works through graphs; yields the function to tell how many are done now."""
-    quiet = quiet or not is_first()
+    quiet = quiet or not is_main_process()
     with tqdm(total=graphs, desc=stage, unit="graph", disable=quiet or not sys.stderr.isatty()) as bar:
         done = 0
 

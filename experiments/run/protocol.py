@@ -1,4 +1,4 @@
-"""The paper's protocol: train (a twin, its leave-one-out labels, the network), test, and write the run's folder."""
+"""The paper's protocol: train (a teacher, its leave-one-out labels, the network), test, and write the run's folder."""
 
 import itertools
 import sys
@@ -16,9 +16,9 @@ from experiments.run import figures
 from experiments.run.drawing import try_to_draw
 from experiments.run.folder import (
     RESULTS,
-    About,
-    Lines,
+    MetricsLog,
     Run,
+    RunConfig,
     RunError,
     is_finished,
     open_run,
@@ -29,17 +29,17 @@ from experiments.run.folder import (
 from experiments.run.identity import fingerprint
 from experiments.run.paths import run_folder
 from experiments.run.progress import count_graphs
-from experiments.run.restarts import best_start
+from experiments.run.restarts import best_restart
 from experiments.run.settings import Settings
 from experiments.run.signals import Terminated
-from experiments.run.stages import Stages
+from experiments.run.stages import StageTrainer
 from jattn import plots
 from jattn.attribution import leave_one_out_seeds
-from jattn.evaluation import join, score
+from jattn.evaluation import evaluate, join
 from jattn.io import save_network
 from jattn.nn import Network
 from jattn.training import Params, Predictions, Task, predict_seeds
-from jattn.training._devices import any_process, fail_together, is_first
+from jattn.training._devices import any_process, fail_together, is_main_process
 
 DRAWN = 3  # graphs of each subset that a run draws
 MOST_LETTERS = 60  # of the name that a new folder begins with, which a data set's path may be part of
@@ -73,7 +73,7 @@ def draw_examples(
             titles.append(title(name))
         start = end
     output, attention, kept = (
-        np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.kept[0])
+        np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.node_masks[0])
     )
     shown = output[:, 0] if output.shape[1] == 1 else output.argmax(-1)
     plots.save(plots.attention_figure(join(subsets), shown, attention, kept, ids, titles), path)
@@ -86,30 +86,30 @@ class Data(NamedTuple):
       splits: "train", "validation" where there is one, and the test subsets, host-side.
       outputs: outputs a graph.
       draw: draws some graphs of the evaluated subsets with their attention.
-      members: where there are several draws of training graphs, those of "train" that are in each draw. Networks of
+      train_ids: where there are several draws of training graphs, those of "train" that are in each draw. Networks of
         all seeds are trained on each, draw after draw.
-      tested: for each draw the graphs of the test subsets, joined, that its networks are tested on.
+      test_ids: for each draw the graphs of the test subsets, joined, that its networks are tested on.
     """
 
     splits: Mapping[str, GraphsTuple]
     outputs: int = 1
     draw: Draw = draw_examples
-    members: Sequence[Int[np.ndarray, " _"]] = ()
-    tested: Sequence[Int[np.ndarray, " _"]] = ()
+    train_ids: Sequence[Int[np.ndarray, " _"]] = ()
+    test_ids: Sequence[Int[np.ndarray, " _"]] = ()
 
     def digests(self) -> dict[str, str]:
         """Digests of all that results depend on, by name."""
-        draws = {"members": self.members, "tested": self.tested} if self.members else {}
+        draws = {"train_ids": self.train_ids, "test_ids": self.test_ids} if self.train_ids else {}
         return {name: fingerprint(of) for name, of in {**self.splits, **draws}.items()}
 
 
 # Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
 # to add to the results).
-Choose = Callable[[Any, Stages, int], tuple[Any, dict[str, Any]]]
+Choose = Callable[[Any, StageTrainer, int], tuple[Any, dict[str, Any]]]
 
 
 def run(
-    about: About, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
+    about: RunConfig, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
 ) -> dict[str, Any] | None:
     """Runs one configuration: trains it for all seeds, tests it and writes its folder.
 
@@ -133,9 +133,9 @@ def run(
     out: Path | None = about.settings.out
     with fail_together():  # before anything in the folder changes
         data = None if out is not None and is_finished(out, about) else read()
-    with opened(about._replace(data=data.digests() if data else None), name) as run:
+    with acquire_run(about._replace(data=data.digests() if data else None), name) as run:
         results = {} if run.finished else _run(about.settings, run, data or read(), task, choose)
-        if not is_first():
+        if not is_main_process():
             return None
         return {**(results or read_scores(run.folder)), "folder": str(run.folder)}
 
@@ -167,17 +167,17 @@ def read_scores(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(about: About, name: str) -> Iterator[Run]:
+def acquire_run(about: RunConfig, name: str) -> Iterator[Run]:
     """The run's folder, of which processes other than the first know nothing; a new one where settings name none."""
     with ExitStack() as held:
-        run = Run(Path(), Lines(None), finished=False)
+        run = Run(Path(), MetricsLog(None), finished=False)
         with fail_together():
-            if is_first():
+            if is_main_process():
                 run = held.enter_context(open_run(about.settings.out or _new_folder(name), about))
         try:
             yield run._replace(finished=any_process(run.finished))
         except (KeyboardInterrupt, Terminated):
-            if is_first():
+            if is_main_process():
                 print(f"stopped; with --out {run.folder} the same command goes on", file=sys.stderr)
             raise
 
@@ -185,9 +185,9 @@ def opened(about: About, name: str) -> Iterator[Run]:
 def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:
     splits = data.splits
     model_seeds = range(settings.seed, settings.seed + settings.seeds)
-    seeds = [*model_seeds] * max(len(data.members), 1)
-    members = [own for own in data.members for _ in model_seeds] or None
-    stages = Stages(run, settings, splits["train"], task, seeds, members)
+    seeds = [*model_seeds] * max(len(data.train_ids), 1)
+    train_ids = [own for own in data.train_ids for _ in model_seeds] or None
+    stages = StageTrainer(run, settings, splits["train"], task, seeds, train_ids)
     settings, report = choose(settings, stages, data.outputs) if choose else (settings, {})
     network, params = _train(settings, stages, data, report.get("tuned", {}))
     tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
@@ -195,16 +195,16 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
     with stages.timed("test"):
         graphs = join(subsets)
         predictions = predict_seeds(network, params, graphs)
-        _tell_of_diverged(seeds, predictions)
+        _warn_diverged(seeds, predictions)
         if settings.attention == "none" and settings.leave_one_out_auc:
             with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
                 left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
-            predictions = predictions._replace(attention=(left_out,), kept=(np.ones(left_out.shape, bool),))
-        counted = _counted(data.tested, len(graphs.n_node), settings.seeds)
-        scores = score(predictions, subsets, task, counted) if is_first() else {}
+            predictions = predictions._replace(attention=(left_out,), node_masks=(np.ones(left_out.shape, bool),))
+        counted = _test_mask(data.test_ids, len(graphs.n_node), settings.seeds)
+        scores = evaluate(predictions, subsets, task, counted) if is_main_process() else {}
     results: dict[str, Any] = {}
     with fail_together():
-        if is_first():
+        if is_main_process():
             save_network(run.folder / "weights.npz", network, params)
             results = {"subsets": scores, "seconds": stages.seconds, **report}
             write_results(run.folder, results)  # before pictures, so that these can't keep it from being there
@@ -230,34 +230,38 @@ def _draw(
         try_to_draw(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
 
 
-def _train(settings: Settings, stages: Stages, data: Data, tuned: Mapping[str, Any]) -> tuple[Network, Params]:
+def _train(settings: Settings, stages: StageTrainer, data: Data, tuned: Mapping[str, Any]) -> tuple[Network, Params]:
     """All training stages of a run, up to the network that is tested; `tuned` is what a study reports, if any."""
     network, labels = settings.network(data.outputs), None
     if settings.attention == "weak":
-        twin = settings.twin(data.outputs)
-        twin_params = stages.train("twin", twin, settings.twin_training(stages.task), settings.twin_epochs)
-        labels = stages.labels("labels", stages.run.folder / "labels.npz", twin, twin_params, settings.least_label)
+        teacher = settings.teacher(data.outputs)
+        teacher_params = stages.train(
+            "teacher", teacher, settings.teacher_training(stages.task), settings.teacher_epochs
+        )
+        labels = stages.leave_one_out_labels(
+            "labels", stages.run.folder / "labels.npz", teacher, teacher_params, settings.label_threshold
+        )
     if tuned:  # a longer study may choose another trial, whose network is trained beside the first
         stages.chosen = f"trial-{tuned['trial']}"
     without = "global" if settings.clusters is None else "diffpool"
     stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
     validation = data.splits["validation"] if settings.best else None
     start = None
-    if settings.best_of > 1:
-        start = best_start(stages, network, config, settings.epochs, settings.best_of, labels)
+    if settings.restarts > 1:
+        start = best_restart(stages, network, config, settings.epochs, settings.restarts, labels)
     return network, stages.train(stage, network, config, settings.epochs, labels, validation, start)
 
 
-def _tell_of_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
+def _warn_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
     """Says which networks' outputs are not finite; their scores are what such outputs come to."""
     finite = [np.isfinite(of_network).all() for of_network in np.asarray(predictions.prediction)]
     diverged = sorted({seed for seed, fine in zip(seeds, finite, strict=True) if not fine})
-    if diverged and is_first():
+    if diverged and is_main_process():
         which = f"{finite.count(False)} of {len(seeds)} networks diverged (seed {', '.join(map(str, diverged))})"
         print(f"{which}: their outputs are not finite; try a smaller --learning-rate", file=sys.stderr)
 
 
-def _counted(
+def _test_mask(
     tested: Sequence[Int[np.ndarray, " _"]], graphs: int, seeds: int
 ) -> Bool[np.ndarray, "networks graphs"] | None:
     """The graphs that each network is tested on; all where there are no draws."""

@@ -11,24 +11,24 @@ import numpy as np
 from jaxtyping import Float
 from jraph import GraphsTuple
 
-from experiments.run.stages import Stages, Start
+from experiments.run.stages import InitialWeights, StageTrainer
 from jattn.batching import pad
 from jattn.graphs import select
 from jattn.nn import Network
-from jattn.training import Params, State, TrainConfig
+from jattn.training import Params, TrainConfig, TrainState
 
-PART = 0.1  # of the epochs, for which all of them train
+EPOCH_FRACTION = 0.1  # of the epochs, for which all of them train
 POOLING = "pool_"  # what names of attention's parameters begin with
 
 
-def best_start(
-    stages: Stages,
+def best_restart(
+    stages: StageTrainer,
     network: Network,
     config: TrainConfig,
     epochs: int,
-    tried: int,
+    num_restarts: int,
     labels: Float[np.ndarray, "seeds nodes"] | None,
-) -> Start:
+) -> InitialWeights:
     """Trains networks with several initial attentions each for a tenth of the epochs, as a stage of its own.
 
     Args:
@@ -36,7 +36,7 @@ def best_start(
       network: the architecture.
       config: how to train it.
       epochs: for how long.
-      tried: initial attentions of each network, the first of them its own; all else that is drawn is the same.
+      num_restarts: initial attentions of each network, the first of them its own; all else that is drawn is the same.
       labels: target attention of each network, where it is not that of the graphs.
 
     Returns:
@@ -44,25 +44,25 @@ def best_start(
       loss that is trained with, so neither test graphs nor true attention are looked at, unless attention is supervised
       by it.
     """
-    seeds = np.repeat(stages.seeds, tried).tolist()
-    members = None if stages.members is None else [own for own in stages.members for _ in range(tried)]
-    several = Stages(stages.run, stages.settings, stages.graphs, stages.task, seeds, members)
+    seeds = np.repeat(stages.seeds, num_restarts).tolist()
+    train_ids = None if stages.train_ids is None else [own for own in stages.train_ids for _ in range(num_restarts)]
+    several = StageTrainer(stages.run, stages.settings, stages.graphs, stages.task, seeds, train_ids)
     several.chosen = stages.chosen
-    attention = None if labels is None else np.repeat(labels, tried, axis=0)
-    starts = initial_attentions(network, stages.graphs, stages.seeds, tried)
+    attention = None if labels is None else np.repeat(labels, num_restarts, axis=0)
+    starts = initial_attentions(network, stages.graphs, stages.seeds, num_restarts)
     several.train(
         "choosing",
         network,
         config,
-        max(round(PART * epochs), 1),
+        max(round(EPOCH_FRACTION * epochs), 1),
         attention,
-        start=Start(lambda state: with_attention(state, starts), {"tried": tried}),
+        start=InitialWeights(lambda state: with_attention(state, starts), {"tried": num_restarts}),
     )
     stages.seconds |= several.seconds
-    loss = several.last_loss("choosing").reshape(-1, tried)
-    best = np.where(np.isfinite(loss), loss, np.inf).argmin(1) + tried * np.arange(len(loss))
+    loss = several.final_loss("choosing").reshape(-1, num_restarts)
+    best = np.where(np.isfinite(loss), loss, np.inf).argmin(1) + num_restarts * np.arange(len(loss))
     chosen = jax.tree.map(lambda x: x[best], starts)
-    return Start(lambda state: with_attention(state, chosen), {"tried": tried, "chosen": best.tolist()})
+    return InitialWeights(lambda state: with_attention(state, chosen), {"tried": num_restarts, "chosen": best.tolist()})
 
 
 def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[int], tried: int) -> Params:
@@ -74,16 +74,16 @@ def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[in
     def init(key: jax.Array) -> Params:
         return {name: of for name, of in network.init(key, one)["params"].items() if name.startswith(POOLING)}
 
-    keys = [key if not i else jax.random.fold_in(key, i) for key in map(own_key, seeds) for i in range(tried)]
+    keys = [key if not i else jax.random.fold_in(key, i) for key in map(seed_key, seeds) for i in range(tried)]
     return init(jnp.stack(keys))
 
 
-def own_key(seed: int) -> jax.Array:
+def seed_key(seed: int) -> jax.Array:
     """The key that `make_train` initialises the network of a seed with."""
     return jax.random.split(jax.random.key(seed))[0]
 
 
-def with_attention(state: State, starts: Params) -> State:
+def with_attention(state: TrainState, starts: Params) -> TrainState:
     """A state before training with other parameters of attention; the optimiser's is zeros anyway."""
 
     def moved(x: jax.Array, own: jax.Array) -> jax.Array:

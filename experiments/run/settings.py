@@ -7,16 +7,26 @@ from typing import Literal, TypeVar
 
 import tyro
 
-from experiments.run.devices import Running, expect_no_empty, fail
+from experiments.run.devices import RunOptions, expect_no_empty, fail
 from jattn._options import expect_at_least, expect_seeds, setting
-from jattn.nn import Aggregation, AttentionPooling, DiffPool, Network, Precision, Readout, Scorer, Threshold, TopK
+from jattn.nn import (
+    Aggregation,
+    AttentionPoolingConfig,
+    DiffPoolConfig,
+    Network,
+    Precision,
+    Readout,
+    ScorerConfig,
+    Threshold,
+    TopK,
+)
 from jattn.training import Task, TrainConfig
 
-Attention = Literal["none", "unsupervised", "supervised", "weak", "truth"]
+Attention = Literal["none", "unsupervised", "supervised", "weak", "ground_truth"]
 
 
 @dataclass(frozen=True)
-class Settings(Running):
+class Settings(RunOptions):
     """Settings common to all experiments; each gives them its own defaults."""
 
     data_dir: Path | None = setting(None, "location")
@@ -36,8 +46,8 @@ class Settings(Running):
     """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
 
     attention: Attention = setting("weak", "training")
-    """none: global pooling, or DiffPool with --clusters. truth: the target itself, an upper bound. weak: supervised by
-    a twin's leave-one-out."""
+    """none: global pooling, or DiffPool with --clusters. weak: supervised by a teacher's leave-one-out attribution.
+    ground_truth: the target itself, an upper bound."""
     pooling: Literal["threshold", "topk"] = setting("threshold", "training")
     """Which nodes a pooling keeps: those with attention above --threshold, or a share --ratio of them."""
     threshold: float = setting(0.05, "training")
@@ -48,24 +58,24 @@ class Settings(Running):
     """Clusters that DiffPool makes of a graph's nodes, where --attention is none; no DiffPool where None."""
     pool_before: tuple[int, ...] = setting((1,), "training")
     """Convolutions, counted from 0, that have a pooling before them."""
-    scorer: Literal["linear", "mlp", "network"] = setting("linear", "training")
+    scorer: Literal["linear", "mlp", "gnn"] = setting("linear", "training")
     """What computes attention: a projection, an MLP or a graph network."""
     scorer_hidden: int = setting(32, "training")
     """Hidden units of an MLP that computes attention, or filters of a graph network that does."""
     scorer_layers: int = setting(3, "training")
     """Convolutions of a graph network that computes attention."""
-    reads: Literal["current", "previous"] = setting("previous", "training")
+    score_from: Literal["current", "previous"] = setting("previous", "training")
     """Attention is computed from the features being pooled, or from those that entered the convolution before."""
     init: Literal["normal", "uniform", "default"] = setting("normal", "training")
     """Distribution of attention's initial weights."""
     init_scale: float = setting(1.0, "training")
     """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
-    best_of: int = setting(1, "training")
+    restarts: int = setting(1, "training")
     """Initial attentions of each network: all of them train for a tenth of the epochs, and training begins with the one
     whose training loss is least then. Unsupervised attention needs it most."""
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
-    least_label: float = setting(0.0, "training")
+    label_threshold: float = setting(0.0, "training")
     """Leave-one-out labels under this count as 0, where --attention is weak; a graph's others then sum to 1 again."""
 
     filters: tuple[int, ...] = setting((64, 64), "training")
@@ -86,12 +96,12 @@ class Settings(Running):
 
     epochs: int = setting(300, "training")
     """Epochs to train."""
-    decay: tuple[int, ...] = setting((280,), "training")
+    decay_epochs: tuple[int, ...] = setting((280,), "training")
     """Epochs at whose start the learning rate is divided by 10."""
-    twin_epochs: int = setting(100, "training")
-    """Epochs to train the twin without attention, where --attention is weak."""
-    twin_decay: tuple[int, ...] = setting((90,), "training")
-    """Epochs at whose start the twin's learning rate is divided by 10."""
+    teacher_epochs: int = setting(100, "training")
+    """Epochs to train the teacher without attention, where --attention is weak."""
+    teacher_decay_epochs: tuple[int, ...] = setting((90,), "training")
+    """Epochs at whose start the teacher's learning rate is divided by 10."""
     learning_rate: float = setting(1e-3, "training")
     """Adam's learning rate."""
     weight_decay: float = setting(1e-4, "training")
@@ -104,26 +114,26 @@ class Settings(Running):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect_at_least(1, seeds=self.seeds, best_of=self.best_of, batch_size=self.batch_size)
-        expect_at_least(1, epochs=self.epochs, twin_epochs=self.twin_epochs)
+        expect_at_least(1, seeds=self.seeds, restarts=self.restarts, batch_size=self.batch_size)
+        expect_at_least(1, epochs=self.epochs, teacher_epochs=self.teacher_epochs)
         expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers, clusters=self.clusters)
         expect_seeds(self.seed, self.seeds)
-        expect_at_least(0, init_scale=self.init_scale, least_label=self.least_label)
+        expect_at_least(0, init_scale=self.init_scale, label_threshold=self.label_threshold)
         expect_at_least(0, attention_weight=self.attention_weight)
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
         for name in ("threshold", "ratio"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
-        for name in ("decay", "twin_decay"):
+        for name in ("decay_epochs", "teacher_decay_epochs"):
             if min(getattr(self, name), default=1) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, epochs count from 1")
-        self.twin(1)  # these refuse the rest of what a network and its training can't have
+        self.teacher(1)  # these refuse the rest of what a network and its training can't have
         self.training("regression")
         self._check_poolings()
 
-        if self.best_of > 1 and self.attention in ("none", "truth"):
-            raise ValueError(f"best_of: with attention={self.attention} there are no weights of attention to choose")
+        if self.restarts > 1 and self.attention in ("none", "ground_truth"):
+            raise ValueError(f"restarts: with attention={self.attention} there are no weights of attention to choose")
         if self.leave_one_out_auc and self.attention != "none":
             raise ValueError(f"leave_one_out_auc: attention={self.attention} has an AUC of its own; leave it out")
 
@@ -136,15 +146,15 @@ class Settings(Running):
         if not self.pool_before:
             wanted = f"attention={self.attention}" if attention else f"clusters={self.clusters}"
             raise ValueError(f"pool_before: {wanted} needs at least one pooling")
-        previous = attention and self.reads == "previous"
+        previous = attention and self.score_from == "previous"
         if previous and len(self.filters) == 1:
-            raise ValueError("filters: with one convolution there are no previous features; say --reads current")
+            raise ValueError("filters: with one convolution there are no previous features; say --score-from current")
         for place in self.pool_before:
-            first, where = (1, " with reads=previous") if previous else (0, "")
+            first, where = (1, " with score_from=previous") if previous else (0, "")
             if not first <= place <= last:
                 raise ValueError(f"pool_before: {place} is not allowed{where}, expected {first} to {last}")
 
-    def twin(self, outputs: int) -> Network:
+    def teacher(self, outputs: int) -> Network:
         """The network without attention."""
         return Network(
             filters=self.filters,
@@ -159,10 +169,10 @@ class Settings(Running):
     def network(self, outputs: int) -> Network:
         """The network, with attention or DiffPool where there is some."""
         if self.attention == "none":
-            clusters = None if self.clusters is None else DiffPool(self.clusters)
-            return self.twin(outputs).clone(poolings=self._placed(clusters))
-        scorer = Scorer(
-            kind="truth" if self.attention == "truth" else self.scorer,
+            clusters = None if self.clusters is None else DiffPoolConfig(self.clusters)
+            return self.teacher(outputs).clone(poolings=self._placed(clusters))
+        scorer = ScorerConfig(
+            kind="ground_truth" if self.attention == "ground_truth" else self.scorer,
             hidden=self.scorer_hidden,
             filters=self.scorer_hidden,
             layers=self.scorer_layers,
@@ -170,21 +180,23 @@ class Settings(Running):
             scale=self.init_scale,
         )
         rule = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
-        layer = AttentionPooling(rule, scorer, self.reads)
-        return self.twin(outputs).clone(poolings=self._placed(layer), compact=self.compact)
+        layer = AttentionPoolingConfig(rule, scorer, self.score_from)
+        return self.teacher(outputs).clone(poolings=self._placed(layer), compact=self.compact)
 
-    def _placed(self, layer: AttentionPooling | DiffPool | None) -> tuple[AttentionPooling | DiffPool | None, ...]:
+    def _placed(
+        self, layer: AttentionPoolingConfig | DiffPoolConfig | None
+    ) -> tuple[AttentionPoolingConfig | DiffPoolConfig | None, ...]:
         """A pooling before each convolution that is to have one; none at all where there is no pooling."""
         return tuple(layer if i in self.pool_before else None for i in range(len(self.filters))) if layer else ()
 
     def training(self, task: Task) -> TrainConfig:
         """How the network is trained."""
         supervised = self.attention in ("supervised", "weak")
-        return self._training(task, self.decay, self.attention_weight if supervised else 0.0)
+        return self._training(task, self.decay_epochs, self.attention_weight if supervised else 0.0)
 
-    def twin_training(self, task: Task) -> TrainConfig:
-        """How the twin is trained."""
-        return self._training(task, self.twin_decay, 0.0)
+    def teacher_training(self, task: Task) -> TrainConfig:
+        """How the teacher is trained."""
+        return self._training(task, self.teacher_decay_epochs, 0.0)
 
     def _training(self, task: Task, decay: tuple[int, ...], attention_weight: float) -> TrainConfig:
         return TrainConfig(task, attention_weight, self.learning_rate, decay, self.weight_decay, self.precision)

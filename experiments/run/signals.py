@@ -35,7 +35,7 @@ def handling(handler: Callable[[int, FrameType | None], Any], numbers: Sequence[
 
 
 @contextmanager
-def ends_plainly() -> Iterator[None]:
+def exit_on_signal() -> Iterator[None]:
     """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
 
     SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error.
@@ -56,7 +56,7 @@ def ends_plainly() -> Iterator[None]:
 
 
 @contextmanager
-def can_wait() -> Iterator[Callable[[], bool]]:
+def defer_signals() -> Iterator[Callable[[], bool]]:
     """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came.
 
     In the end `Terminated` or KeyboardInterrupt is raised if so. A second Ctrl-C does not wait.

@@ -9,7 +9,7 @@ from typing import Any
 from jattn.io import write_atomically
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
     """Rows as text, each column as wide as its widest cell.
 
     Args:

@@ -23,12 +23,12 @@ from experiments.run.drawing import try_to_draw
 from experiments.run.folder import RunError
 from experiments.run.identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
 from experiments.run.settings import Settings
-from experiments.run.stages import Stages
+from experiments.run.stages import StageTrainer
 from experiments.run.tables import write_csv
 from jattn import plots
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.datasets import fold_ids
-from jattn.evaluation import accuracy, spread
+from jattn.evaluation import accuracy, mean_std
 from jattn.graphs import select
 from jattn.io._files import expect_format
 from jattn.training import Task, predict_seeds, train_seeds
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study
     from optuna import Study, Trial
     from optuna.storages import RDBStorage
 
-STUDY_FORMAT = 1
+STUDY_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Folds(NamedTuple):
     labels: Float[np.ndarray, "networks nodes"] | None = None
 
 
-def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, Any]]:
+def tune(settings: Any, stages: StageTrainer, outputs: int) -> tuple[Any, dict[str, Any]]:
     """The settings that a study finds best; as they are where none is asked for.
 
     Args:
@@ -112,17 +112,17 @@ def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, 
         return settings, {}
     folder = stages.run.folder
     with stages.timed("tuning"):
-        graphs = stages.graphs if stages.members is None else select(stages.graphs, stages.members[0])
+        graphs = stages.graphs if stages.train_ids is None else select(stages.graphs, stages.train_ids[0])
         study = _study(settings, graphs, folder)
         before = sum(row["seconds"] for row in _rows(study))
         folds = make_folds(settings, graphs, stages, outputs)
         while len(_rows(study)) < settings.tune:
-            number = _try_one(study, settings, folds, stages.task, outputs)
+            number = run_trial(study, settings, folds, stages.task, outputs)
             rows = _rows(study)
             own, best = next(row for row in rows if row["trial"] == number), study.best_trial
             print(
                 f"tuning: {len(rows)} of {settings.tune} trials, {own['seconds']} s, {own['mean']:.1f} - "
-                f"{own['std']:.1f} % with {_said(own)}; best {best.value:.1f} %",
+                f"{own['std']:.1f} % with {format_params(own)}; best {best.value:.1f} %",
                 file=sys.stderr,
             )
             _write(rows, folder)
@@ -130,8 +130,8 @@ def choose(settings: Any, stages: Stages, outputs: int) -> tuple[Any, dict[str, 
         _write(rows, folder)
     stages.seconds["tuning"] += before  # trials of a run that was stopped, or of other machines
     best = study.best_trial
-    print(f"tuning: chose {_said(best.params)}", file=sys.stderr)
-    accuracies = spread(best.user_attrs["accuracies"])
+    print(f"tuning: chose {format_params(best.params)}", file=sys.stderr)
+    accuracies = mean_std(best.user_attrs["accuracies"])
     tuned = {"settings": best.params, "score": best.value, "accuracy": accuracies}
     tuned |= {"trial": best.number, "trials": len(rows)}
     return replace(settings, **best.params), {"tuned": tuned}
@@ -193,8 +193,8 @@ def _database(address: str | None, file: Path) -> "RDBStorage":
     return RDBStorage(address or "sqlite:///study.db", engine_kwargs=options)
 
 
-def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: int) -> Folds:
-    """The folds of some training graphs and, for weak supervision, their twins' labels: no trial changes these."""
+def make_folds(settings: Tunable, graphs: GraphsTuple, stages: StageTrainer, outputs: int) -> Folds:
+    """The folds of some training graphs and, for weak supervision, their teachers' labels: no trial changes these."""
     try:
         parts = fold_ids(len(graphs.n_node), settings.folds, settings.seed)
     except ValueError as error:
@@ -209,11 +209,13 @@ def make_folds(settings: Tunable, graphs: GraphsTuple, stages: Stages, outputs: 
     folds = Folds(graphs, seeds, train, validation)
     if settings.attention != "weak":
         return folds
-    of_folds = Stages(stages.run, settings, graphs, stages.task, seeds, train)
-    twin = settings.twin(outputs)
-    params = of_folds.train("twins of folds", twin, settings.twin_training(stages.task), settings.twin_epochs)
+    of_folds = StageTrainer(stages.run, settings, graphs, stages.task, seeds, train)
+    teacher = settings.teacher(outputs)
+    params = of_folds.train(
+        "teachers of folds", teacher, settings.teacher_training(stages.task), settings.teacher_epochs
+    )
     file = stages.run.folder / "fold_labels.npz"
-    labels = of_folds.labels("labels of folds", file, twin, params, settings.least_label)
+    labels = of_folds.leave_one_out_labels("labels of folds", file, teacher, params, settings.label_threshold)
     return folds._replace(labels=labels)
 
 
@@ -235,13 +237,13 @@ def cross_validate(settings: Settings, folds: Folds, task: Task, outputs: int) -
     return [accuracy(of_seed[own], label[own], task) for of_seed, own in zip(said, folds.validation, strict=True)]
 
 
-def _try_one(study: "Study", settings: Tunable, folds: Folds, task: Task, outputs: int) -> int:
+def run_trial(study: "Study", settings: Tunable, folds: Folds, task: Task, outputs: int) -> int:
     """Runs one trial and gives its number; one that is interrupted counts as failed."""
     from optuna.trial import TrialState
 
     start, trial = time.perf_counter(), study.ask()
     try:
-        accuracies = cross_validate(replace(settings, **_proposed(trial, settings)), folds, task, outputs)
+        accuracies = cross_validate(replace(settings, **suggest_settings(trial, settings)), folds, task, outputs)
     except BaseException:
         study.tell(trial, state=TrialState.FAIL)
         raise
@@ -251,7 +253,7 @@ def _try_one(study: "Study", settings: Tunable, folds: Folds, task: Task, output
     return trial.number
 
 
-def _proposed(trial: "Trial", settings: Tunable) -> dict[str, Any]:
+def suggest_settings(trial: "Trial", settings: Tunable) -> dict[str, Any]:
     """The settings to try."""
     proposed: dict[str, Any] = {"scorer": trial.suggest_categorical("scorer", ["linear", "mlp"])}
     if settings.pooling == "threshold":
@@ -284,7 +286,7 @@ def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     try_to_draw(folder / "study.png", lambda path: plots.save(figures.study_figure(rows), path))
 
 
-def _said(row: dict[str, Any]) -> str:
+def format_params(row: dict[str, Any]) -> str:
     """A trial's settings, in words."""
     named = {name: x for name, x in row.items() if name not in figures.MEASURED}
     return ", ".join(f"{name} {x:.3g}" if isinstance(x, float) else f"{name} {x}" for name, x in named.items())

@@ -20,12 +20,12 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 State = Literal["done", "running", "failed", "waiting"]
-CUT = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
+TERMINATED_CODES = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
 TAIL = 4096  # bytes of a log that are looked at for its last line
 RESULTS = (
     "results.json"  # as in `experiments.run.folder`, whose import brings jax: who waits for a job need not have that
 )
-LOOK = 1.0  # seconds in which another who only looked at the lock has let it go
+LOCK_TIMEOUT_S = 1.0  # seconds in which another who only looked at the lock has let it go
 
 
 class Attempt:
@@ -55,7 +55,7 @@ class Attempt:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         with ExitStack() as held:
-            held.enter_context(FileLock(folder / "job.lock", timeout=LOOK))
+            held.enter_context(FileLock(folder / "job.lock", timeout=LOCK_TIMEOUT_S))
             if _locked(folder / ".lock"):  # the run goes on although whoever started it is gone
                 raise Timeout(str(folder / ".lock"))
             (folder / "status").unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def state(folder: Path) -> State:
         return "done"
     if _locked(folder / "job.lock") or _locked(folder / ".lock"):
         return "running"
-    return "waiting" if last_status(folder) in (None, *CUT) else "failed"
+    return "waiting" if last_status(folder) in (None, *TERMINATED_CODES) else "failed"
 
 
 def last_status(folder: Path) -> int | None:

@@ -18,13 +18,13 @@ from experiments.run.devices import fail
 from experiments.run.folder import RunError
 from experiments.run.identity import DATA, RESULTS, settings_differences, settings_of
 from jattn._options import expect_at_least, expect_seeds
-from jattn.io import plain
+from jattn.io import to_jsonable
 from jattn.io._files import expect_format
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
-FORMAT = 1  # of a sweep's definition
-MOST_BYTES = 160  # of the varied values in the name of a folder; disks take 255 for all of it
-UNFIT = re.compile(r"[^\w.+-]+")  # for the name of a folder
+FORMAT = 2  # of a sweep's definition
+MAX_NAME_BYTES = 160  # of the varied values in the name of a folder; disks take 255 for all of it
+UNSAFE_CHARS = re.compile(r"[^\w.+-]+")  # for the name of a folder
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Grid:
       presets: names of the experiment's presets.
       first_seed: the first of the seeds.
       seeds: how many there are, for each preset, choice of values and data seed.
-      seeds_a_job: how many of them a job trains at once; what is left over makes a last job of fewer.
+      seeds_per_job: how many of them a job trains at once; what is left over makes a last job of fewer.
       data_seeds: seeds of the data; that of the settings where there are none.
       vary: values of further settings, by name.
       arguments: what every job is given besides.
@@ -46,14 +46,14 @@ class Grid:
     presets: tuple[str, ...]
     first_seed: int
     seeds: int
-    seeds_a_job: int
+    seeds_per_job: int
     data_seeds: tuple[int, ...]
     vary: Mapping[str, tuple[str, ...]]
     arguments: tuple[str, ...]
 
     def __post_init__(self) -> None:
         expect_at_least(0, first_seed=self.first_seed)
-        expect_at_least(1, seeds=self.seeds, seeds_a_job=self.seeds_a_job)
+        expect_at_least(1, seeds=self.seeds, seeds_per_job=self.seeds_per_job)
         expect_seeds(self.first_seed, self.seeds)
         for name, values in {"presets": self.presets, "data_seeds": self.data_seeds, **self.vary}.items():
             twice = [value for value, count in Counter(values).items() if count > 1]
@@ -114,7 +114,7 @@ def jobs_of(grid: Grid) -> list[Job]:
         known = find(grid.experiment, grid.arguments).presets
         fail(f"presets: name at least one of: {', '.join(known)}")
     rows = [
-        _alike(grid, preset, dict(zip(grid.vary, values, strict=True)), data_seed)
+        jobs_of_row(grid, preset, dict(zip(grid.vary, values, strict=True)), data_seed)
         for data_seed in grid.data_seeds or [None]
         for preset in grid.presets
         for values in itertools.product(*grid.vary.values())
@@ -126,9 +126,9 @@ def jobs_of(grid: Grid) -> list[Job]:
     return jobs
 
 
-def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None) -> list[Job]:
+def jobs_of_row(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None) -> list[Job]:
     """The jobs that differ in nothing but their networks' seeds."""
-    varied = [f"{name}={UNFIT.sub('-', value)}" for name, value in values.items()]
+    varied = [f"{name}={UNSAFE_CHARS.sub('-', value)}" for name, value in values.items()]
     data = [] if data_seed is None else [f"data={data_seed}"]
     experiment = find(grid.experiment, [*grid.arguments, *(f"--{name}={value}" for name, value in values.items())])
     arguments = [preset, *grid.arguments]
@@ -138,8 +138,8 @@ def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | 
     arguments += [] if data_seed is None else ["--data-seed", str(data_seed)]
     _, settings = experiment.parse(arguments)
     jobs, end = [], grid.first_seed + grid.seeds
-    for first in range(grid.first_seed, end, grid.seeds_a_job):
-        seeds = range(first, min(first + grid.seeds_a_job, end))
+    for first in range(grid.first_seed, end, grid.seeds_per_job):
+        seeds = range(first, min(first + grid.seeds_per_job, end))
         own = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
         name = "_".join([preset, *_shortened(varied), *data, own])
         said = ["--seed", str(first), "--seeds", str(len(seeds))]
@@ -151,9 +151,9 @@ def _alike(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | 
 def _shortened(varied: Sequence[str]) -> list[str]:
     """Parts of a folder's name; where they are longer than a disk may take, how they begin and a hash of them all."""
     whole = "_".join(varied)
-    if len(os.fsencode(whole)) <= MOST_BYTES:
+    if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
         return list(varied)
-    begin = os.fsencode(whole)[: MOST_BYTES // 2].decode("utf-8", errors="ignore")
+    begin = os.fsencode(whole)[: MAX_NAME_BYTES // 2].decode("utf-8", errors="ignore")
     return [f"{begin}-{hashlib.sha256(os.fsencode(whole)).hexdigest()[:12]}"]
 
 
@@ -182,7 +182,7 @@ def is_drawn(job: Job, settings: Mapping[str, Any]) -> bool:
 def definition(grid: Grid, jobs: Sequence[Job]) -> dict[str, Any]:
     """What a sweep's folder keeps of it: the grid, and the settings of every row that count for its results."""
     settings = {job.row: settings_of(job.of_row, [*DATA, *RESULTS]) for job in jobs}
-    return {"format": FORMAT, "grid": plain(asdict(grid)), "settings": settings}
+    return {"format": FORMAT, "grid": to_jsonable(asdict(grid)), "settings": settings}
 
 
 def read_definition(file: Path) -> dict[str, Any]:
@@ -214,8 +214,8 @@ def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[s
 
     Published data may lie elsewhere: each run sees to it that they are the same.
     """
-    before, after = there["grid"], plain(asdict(grid))
-    same = ["experiment", "first_seed", "seeds_a_job"]
+    before, after = there["grid"], to_jsonable(asdict(grid))
+    same = ["experiment", "first_seed", "seeds_per_job"]
     changed = [name for name in same if before[name] != after[name]]
     changed += ["seeds"] * (before["seeds"] > after["seeds"])
     for name in ("presets", "data_seeds"):  # one without data seeds can't get some: its jobs would have other names
@@ -228,6 +228,10 @@ def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[s
     for row, job in {job.row: job for job in jobs}.items():
         old = there["settings"].get(row)
         if old is not None:
-            kinds = ["data", *RESULTS] if is_drawn(job, old) == is_drawn(job, plain(job.of_row)) else [*DATA, *RESULTS]
+            kinds = (
+                ["data", *RESULTS]
+                if is_drawn(job, old) == is_drawn(job, to_jsonable(job.of_row))
+                else [*DATA, *RESULTS]
+            )
             lines += [f"{row}: {of}" for of in settings_differences(old, job.of_row, kinds)]
     return lines

@@ -19,11 +19,11 @@ from experiments.run.signals import handling
 from experiments.sweeps.attempts import Attempt, reason
 
 POLL = 0.1  # seconds between looks at the running jobs
-OF_GPU = 0.9  # the part of a GPU's memory that jobs share; the rest is for what CUDA itself needs
+GPU_MEMORY_FRACTION = 0.9  # the part of a GPU's memory that jobs share; the rest is for what CUDA itself needs
 FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # jax takes one of the two
 
 
-class Share(NamedTuple):
+class DeviceSlice(NamedTuple):
     """What one of the jobs that run at once may use.
 
     Attributes:
@@ -35,7 +35,7 @@ class Share(NamedTuple):
     cores: tuple[int, ...] = ()
 
 
-def shares(jobs: int | None) -> list[Share]:
+def device_slices(jobs: int | None) -> list[DeviceSlice]:
     """A share for each of the jobs that run at once.
 
     With GPUs, jobs go to them in turn, and those on the same GPU share its memory. Without, each has cores of its own.
@@ -51,11 +51,15 @@ def shares(jobs: int | None) -> list[Share]:
         jobs = jobs or len(cores)
         parts = [cores[i * len(cores) // jobs : (i + 1) * len(cores) // jobs] for i in range(jobs)]
         own = [tuple(part) or (cores[i % len(cores)],) for i, part in enumerate(parts)]
-        return [Share({"JAX_NUM_CPU_DEVICES": str(len(part))}, part) for part in own]
+        return [DeviceSlice({"JAX_NUM_CPU_DEVICES": str(len(part))}, part) for part in own]
     jobs = jobs or len(gpus)
     on_one = -(-jobs // len(gpus))
-    memory = {FRACTIONS[1]: f"{OF_GPU / on_one:.3f}"} if on_one > 1 and not any(map(os.environ.get, FRACTIONS)) else {}
-    return [Share({"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)], **memory}) for i in range(jobs)]
+    memory = (
+        {FRACTIONS[1]: f"{GPU_MEMORY_FRACTION / on_one:.3f}"}
+        if on_one > 1 and not any(map(os.environ.get, FRACTIONS))
+        else {}
+    )
+    return [DeviceSlice({"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)], **memory}) for i in range(jobs)]
 
 
 def _gpus() -> list[str]:
@@ -72,11 +76,11 @@ def _gpus() -> list[str]:
     return [str(i) for i in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
 
 
-class Pool:
+class JobPool:
     """Runs jobs until all have ended, or until it is asked to end."""
 
     def __init__(
-        self, commands: Mapping[str, Sequence[str]], out: Path, shares: Sequence[Share], retries: int, quiet: bool
+        self, commands: Mapping[str, Sequence[str]], out: Path, shares: Sequence[DeviceSlice], retries: int, quiet: bool
     ):
         """Prepares it.
 
@@ -171,7 +175,7 @@ class _Running(NamedTuple):
     name: str
     failed: int  # attempts before
     attempt: Attempt
-    share: Share
+    share: DeviceSlice
     start: float  # seconds of a clock
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from experiments.sweeps.attempts import CUT, RESULTS, Attempt, reason
+from experiments.sweeps.attempts import RESULTS, TERMINATED_CODES, Attempt, reason
 
 
 class Resumable:
@@ -43,7 +43,7 @@ class Resumable:
             if status == 0:
                 return
             print(f"{self.folder}: {reason(self.folder, status)}", flush=True)
-            if status in CUT:  # by preemption or scancel: SLURM knows whether it is to go on
+            if status in TERMINATED_CODES:  # by preemption or scancel: SLURM knows whether it is to go on
                 break
         raise SystemExit(status if status > 0 else 128 - status)
 

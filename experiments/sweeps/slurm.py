@@ -18,7 +18,7 @@ TO_SAVE = 120  # seconds before its time limit at which a job is asked to save
 
 @dataclass(frozen=True)
 class Slurm:
-    """What a job asks for with --on slurm."""
+    """What a job asks for with --executor slurm."""
 
     partition: str | None = None
     """Where to submit; SLURM's default where not given."""
@@ -59,10 +59,10 @@ def submit(
     try:
         import submitit
     except ImportError:
-        fail("on: --on slurm needs submitit, which is not installed; pip install 'jattn[slurm]'")
+        fail("executor: --executor slurm needs submitit, which is not installed; pip install 'jattn[slurm]'")
     for program in ("sbatch", "srun"):
         if shutil.which(program) is None:
-            fail(f"on: {program} is not found; --on slurm works where SLURM's commands do, as on a login node")
+            fail(f"executor: {program} is not found; slurm works where SLURM's commands do, as on a login node")
     executor = submitit.SlurmExecutor(out.absolute() / "slurm", max_num_timeout=TIMEOUTS)
     options = dict(option.partition("=")[::2] for option in resources.slurm)
     parameters: dict[str, Any] = {
@@ -84,5 +84,5 @@ def submit(
         with submitit.helpers.clean_env():  # should this be a job itself, its own settings are not theirs
             submitted = executor.submit_array(jobs)
     except (OSError, RuntimeError) as error:  # submitit's errors are RuntimeErrors
-        fail(f"on: SLURM did not take the jobs: {str(error).strip()}")
+        fail(f"executor: SLURM did not take the jobs: {str(error).strip()}")
     return submitted[0].job_id.split("_")[0]

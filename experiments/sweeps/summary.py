@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.run.folder import About, RunError, read_config
+from experiments.run.folder import RunConfig, RunError, read_config
 from experiments.run.identity import RESULTS, settings_differences, settings_of
 from experiments.run.protocol import read_scores, title
-from experiments.run.tables import aligned, write_csv
+from experiments.run.tables import align_columns, write_csv
 from experiments.sweeps.attempts import last_status, reason, state
 from experiments.sweeps.grid import Job, is_drawn
-from jattn.evaluation import spread
+from jattn.evaluation import mean_std
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -72,7 +72,7 @@ class Finished(NamedTuple):
     """
 
     job: Job
-    about: About
+    about: RunConfig
     results: Mapping[str, Any]
 
     @property
@@ -154,7 +154,7 @@ def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
     draws = [draw for of in finished for draw, _ in of.job.trained]
 
     def add(name: str, heading: str, spreads: Sequence[Any], figure: str = "") -> None:
-        pooled = spread([value for of in spreads for value in of["values"]])
+        pooled = mean_std([value for of in spreads for value in of["values"]])
         error = standard_error(pooled["values"], draws)
         scores[name] = Score(heading, pooled["mean"], pooled["std"], error, figure)
 
@@ -204,7 +204,7 @@ def table(rows: Sequence[Row]) -> str:
         trained, asked = row.networks
         cells = [shown.get(heading, "-") for heading in headings]
         lines.append([label, f"{trained} of {asked}", *cells, f"{row.seconds:.0f}", jobs])
-    return aligned(lines, left=(0, len(lines[0]) - 1))
+    return align_columns(lines, left=(0, len(lines[0]) - 1))
 
 
 def write_summary(rows: Sequence[Row], file: Path) -> None:

@@ -23,12 +23,12 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn._cost_model import cost_model
-from jattn.nn import Edges, Network
-from jattn.nn._kernels import Sparse
+from jattn.nn import Network, SparseTopology
+from jattn.nn._kernels import EllCoo
 from jattn.training import AnyArray, Params
 
 
-class Chunks(NamedTuple):
+class SubgraphBatch(NamedTuple):
     """Balls around the nodes of one graph, as many to a chunk as its rows hold. Nodes count from 0 in their graph.
 
     Attributes:
@@ -43,14 +43,14 @@ class Chunks(NamedTuple):
     """
 
     removed: Int[AnyArray, "*chunks balls"]
-    ball: Int[AnyArray, "*chunks rows"]
+    subgraph: Int[AnyArray, "*chunks rows"]
     node: Int[AnyArray, "*chunks rows"]
     changes: Int[AnyArray, "*chunks rows"]
-    beyond_row: Int[AnyArray, "*chunks beyond"]
-    beyond_entry: Int[AnyArray, "*chunks beyond"]
+    coo_row: Int[AnyArray, "*chunks beyond"]
+    coo_entry: Int[AnyArray, "*chunks beyond"]
 
 
-class Whole(NamedTuple):
+class FullGraphActivations(NamedTuple):
     """What the whole graph says.
 
     Attributes:
@@ -60,18 +60,18 @@ class Whole(NamedTuple):
         [0, 0] without.
     """
 
-    topology: Edges
+    topology: SparseTopology
     features: tuple[Float[Array, "nodes features"], ...]
     order: Int[Array, "nodes features"]
 
 
-def radii(network: Network) -> list[int]:
+def receptive_fields(network: Network) -> list[int]:
     """How far the features after each layer change, in hops, c_1 to c_L; then how far the ball reaches."""
     hops = max(network.order - 1, 1)
     return [1 + layer * hops for layer in range(1, len(network.filters) + 2)]
 
 
-def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.0) -> Chunks | None:
+def subgraph_batches(graph: GraphsTuple, network: Network, width: int, most: float = 1.0) -> SubgraphBatch | None:
     """The balls around all nodes of a graph.
 
     Args:
@@ -83,7 +83,7 @@ def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.
     """
     costs = cost_model()
     most_rows, most_balls, most_beyond = costs.subgraph_rows, costs.subgraph_count, costs.subgraph_edges
-    within = _within(graph, radii(network), most)
+    within = _within(graph, receptive_fields(network), most)
     if within is None:
         return None
     nodes, start, node_of = within.shape[0], within.indptr, within.indices
@@ -102,24 +102,24 @@ def chunks_of(graph: GraphsTuple, network: Network, width: int, most: float = 1.
     def filled(columns: int, value: int) -> np.ndarray:
         return np.full((len(bounds) - 1, columns), value, np.int32)
 
-    chunks = Chunks(
+    chunks = SubgraphBatch(
         removed=filled(most_balls, -1),
-        ball=filled(most_rows, most_balls - 1),
+        subgraph=filled(most_rows, most_balls - 1),
         node=filled(most_rows, -1),
         changes=filled(most_rows, 0),
-        beyond_row=filled(most_beyond, -1),
-        beyond_entry=filled(most_beyond, 0),
+        coo_row=filled(most_beyond, -1),
+        coo_entry=filled(most_beyond, 0),
     )
     for i, (first, end) in enumerate(itertools.pairwise(bounds)):
         node = node_of[start[first] : start[end]]
         count = beyond[node]
         row = np.repeat(np.arange(len(node)), count)
         chunks.removed[i, : end - first] = np.arange(first, end)
-        chunks.ball[i, : len(node)] = np.repeat(np.arange(end - first), np.diff(start[first : end + 1]))
+        chunks.subgraph[i, : len(node)] = np.repeat(np.arange(end - first), np.diff(start[first : end + 1]))
         chunks.node[i, : len(node)] = node
         chunks.changes[i, : len(node)] = within.data[start[first] : start[end]] - 1
-        chunks.beyond_row[i, : len(row)] = row
-        chunks.beyond_entry[i, : len(row)] = np.arange(len(row)) + (listed[node] - np.cumsum(count) + count)[row]
+        chunks.coo_row[i, : len(row)] = row
+        chunks.coo_entry[i, : len(row)] = np.arange(len(row)) + (listed[node] - np.cumsum(count) + count)[row]
     return chunks
 
 
@@ -156,50 +156,52 @@ def _within(graph: GraphsTuple, distances: list[int], most: float) -> scipy.spar
     return scipy.sparse.csr_array((data, indices, indptr), (nodes, nodes))
 
 
-def whole_graph(
-    network: Network, params: Params, graph: GraphsTuple, topology: Edges
-) -> tuple[Float[Array, "graphs outputs"], Whole]:
+def full_graph_activations(
+    network: Network, params: Params, graph: GraphsTuple, topology: SparseTopology
+) -> tuple[Float[Array, "graphs outputs"], FullGraphActivations]:
     """The predictions of a padded batch of one graph, and what balls of it need to know."""
-    x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
+    x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
     features = [x]
     for i in range(len(network.filters)):
         features.append(_layer(network, params, i, features[-1], topology))
     z = topology.readout(features[-1], network.readout)  # ReLU has been, and leaves them as they are
     order = jnp.argsort(-features[-1], axis=0) if network.readout == "max" else jnp.zeros((0, 0), int)
-    return _outputs(network, params, z), Whole(topology, tuple(features), order)
+    return _outputs(network, params, z), FullGraphActivations(topology, tuple(features), order)
 
 
-def without_each(network: Network, params: Params, whole: Whole, chunk: Chunks) -> Float[Array, "balls outputs"]:
+def predict_without_each(
+    network: Network, params: Params, whole: FullGraphActivations, chunk: SubgraphBatch
+) -> Float[Array, "balls outputs"]:
     """The graph's prediction without the node in the middle of each ball of a chunk (arrays without their first axis).
 
     The chunk has to be made for the width of the whole graph's table.
     """
-    topology = _topology_of_balls(whole.topology, chunk)
+    topology = _subgraph_topology(whole.topology, chunk)
     layers = len(network.filters)
     row = jnp.where(chunk.node < 0, 0, chunk.node)
-    x = topology.zero_dropped(whole.features[0][row])
+    x = topology.mask_nodes(whole.features[0][row])
     for i in range(layers):
         y = _layer(network, params, i, x, topology)
         changed = (chunk.changes >= layers - i)[:, None]
-        x = jnp.where(changed, y, topology.zero_dropped(whole.features[i + 1][row]))
+        x = jnp.where(changed, y, topology.mask_nodes(whole.features[i + 1][row]))
     inside = (chunk.changes > 0)[:, None]
     now = jnp.where(inside, x, 0)
     if network.readout == "max":
-        in_ball = jnp.zeros((len(chunk.removed), len(whole.topology.kept)), bool)
-        in_ball = in_ball.at[chunk.ball, row].max(inside[:, 0] & (chunk.node >= 0))
-        z = jnp.maximum(topology.readout(now, "max"), _largest_outside(whole, in_ball))
+        in_ball = jnp.zeros((len(chunk.removed), len(whole.topology.node_mask)), bool)
+        in_ball = in_ball.at[chunk.subgraph, row].max(inside[:, 0] & (chunk.node >= 0))
+        z = jnp.maximum(topology.readout(now, "max"), _max_outside(whole, in_ball))
     else:
         before = jnp.where(inside & (chunk.node >= 0)[:, None], whole.features[-1][row], 0)
         z = whole.features[-1].sum(0)[None] + topology.sum_rows(now - before)  # the removed node's too
         if network.readout == "mean":
-            z = z / jnp.maximum(whole.topology.kept.sum() - 1, 1).astype(z.dtype)
+            z = z / jnp.maximum(whole.topology.node_mask.sum() - 1, 1).astype(z.dtype)
     return _outputs(network, params, z)
 
 
-def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
+def _subgraph_topology(whole: SparseTopology, chunk: SubgraphBatch) -> SparseTopology:
     """The balls as graphs, each without the node in its middle; degrees are those in the whole graph without it."""
-    rows, balls, nodes, a = len(chunk.node), len(chunk.removed), len(whole.kept), whole.adjacency
-    ball, real = jnp.asarray(chunk.ball), jnp.asarray(chunk.node >= 0)
+    rows, balls, nodes, a = len(chunk.node), len(chunk.removed), len(whole.node_mask), whole.adjacency
+    ball, real = jnp.asarray(chunk.subgraph), jnp.asarray(chunk.node >= 0)
     row, own = jnp.where(real, chunk.node, 0), jnp.arange(rows)
     removed = chunk.removed[ball]
     kept = real & (chunk.node != removed)
@@ -212,22 +214,22 @@ def _topology_of_balls(whole: Edges, chunk: Chunks) -> Edges:
         inside = column < rows
         return jnp.where(inside, column, at(own)), value, jnp.where(inside, value, 0)
 
-    listed, entry = jnp.maximum(chunk.beyond_row, 0), jnp.asarray(chunk.beyond_entry)
-    of_list = jnp.where(chunk.beyond_row < 0, 0, a.list_values[entry])
-    columns, values, inside = edges_at(lambda x: x[:, None], a.columns[row], a.values[row])
-    list_columns, list_values, list_inside = edges_at(lambda x: x[listed], a.list_columns[entry], of_list)
-    return Edges(
+    listed, entry = jnp.maximum(chunk.coo_row, 0), jnp.asarray(chunk.coo_entry)
+    of_list = jnp.where(chunk.coo_row < 0, 0, a.coo_values[entry])
+    columns, values, inside = edges_at(lambda x: x[:, None], a.ell_columns[row], a.ell_values[row])
+    list_columns, list_values, list_inside = edges_at(lambda x: x[listed], a.coo_columns[entry], of_list)
+    return SparseTopology(
         n_node=jnp.bincount(ball, length=balls),
-        graph_of=ball,
-        real=jnp.ones(balls, bool),
-        kept=kept,
+        node_graph=ball,
+        graph_mask=jnp.ones(balls, bool),
+        node_mask=kept,
         degrees=values.sum(1).at[listed].add(list_values),
-        largest=rows,
-        adjacency=Sparse(columns, inside, listed, list_columns, list_inside),
+        max_nodes=rows,
+        adjacency=EllCoo(columns, inside, listed, list_columns, list_inside),
     )
 
 
-def _largest_outside(whole: Whole, in_ball: Bool[Array, "balls nodes"]) -> Float[Array, "balls features"]:
+def _max_outside(whole: FullGraphActivations, in_ball: Bool[Array, "balls nodes"]) -> Float[Array, "balls features"]:
     """The maximum of each feature over nodes outside each ball, at least 0: the first of its order that is outside."""
     nodes, features = whole.order.shape
     of_ball, of_feature = jnp.arange(len(in_ball))[:, None], jnp.arange(features)[None]
@@ -245,7 +247,9 @@ def _largest_outside(whole: Whole, in_ball: Bool[Array, "balls nodes"]) -> Float
     return jnp.where(in_ball[of_ball, node_at(rank)], 0, whole.features[-1][node_at(rank), of_feature])
 
 
-def _layer(network: Network, params: Params, i: int, x: Array, topology: Edges) -> Float[Array, "nodes features"]:
+def _layer(
+    network: Network, params: Params, i: int, x: Array, topology: SparseTopology
+) -> Float[Array, "nodes features"]:
     y = network.convolution(i).apply({"params": params[f"conv_{i}"]}, x, topology)
     return jax.nn.relu(cast(Array, y))
 

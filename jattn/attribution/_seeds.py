@@ -16,15 +16,30 @@ from jraph import GraphsTuple
 
 from jattn._cost_model import CostModel, cost_model
 from jattn._options import expect_one_of
-from jattn.attribution._khop import Chunks, Whole, chunks_of, whole_graph, without_each
-from jattn.attribution._leave_one_out import LeaveOneOut, leave_one_out, movement
-from jattn.batching import Bucket, Split, gather, plan, put, scatter, size_classes, table_width
+from jattn.attribution._khop import (
+    FullGraphActivations,
+    SubgraphBatch,
+    full_graph_activations,
+    predict_without_each,
+    subgraph_batches,
+)
+from jattn.attribution._leave_one_out import LeaveOneOut, leave_one_out, normalize_attribution
+from jattn.batching import (
+    Bucket,
+    DeviceDataset,
+    device_put,
+    ell_width,
+    evaluation_batches,
+    gather,
+    scatter,
+    size_classes,
+)
 from jattn.batching._packing import round_up
 from jattn.graphs import Proximity, select
-from jattn.nn import Edges, Network, Output
+from jattn.nn import Network, Output, SparseTopology
 from jattn.training import Params, Task
-from jattn.training._devices import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of
-from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, run_one_by_one, seeds_of
+from jattn.training._devices import PARTS, SEEDS, devices_per_seed, replicate, shard_batches, shard_seeds, to_host
+from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, num_seeds, run_sequentially
 
 
 def leave_one_out_seeds(
@@ -51,18 +66,18 @@ def leave_one_out_seeds(
     """
     expect_one_of("task", task, Task)
     network = network.at("highest")
-    seeds, costs = seeds_of(params), cost_model()
+    seeds, costs = num_seeds(params), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
     rounded = fits_one_batch(graphs, nodes)
-    split = everywhere(put(graphs, rounded))
-    params = fetch(params)  # from whichever devices they are on
+    split = replicate(device_put(graphs, rounded))
+    params = to_host(params)  # from whichever devices they are on
     expect_params(network, params, graphs)
     n_node = np.asarray(graphs.n_node)
     count, total = len(n_node), int(n_node.sum())
     result = LeaveOneOut(*(np.zeros((seeds, size), np.float32) for size in (total, total, count)))
     by_ball = np.zeros(count, bool)
     found = []
-    for i, *of_graph in _by_balls(network, params, graphs, split):
+    for i, *of_graph in _khop_predictions(network, params, graphs, split):
         by_ball[i] = True
         found.append(of_graph)
         progress(1)
@@ -70,13 +85,13 @@ def leave_one_out_seeds(
         _fill_in(result, by_ball, n_node, found, task)
 
     rest = np.flatnonzero(~by_ball)
-    one_by_one = run_one_by_one(network, graphs, costs.leave_one_out_rows)
+    one_by_one = run_sequentially(network, graphs, costs.leave_one_out_rows)
     sizes = size_classes(graphs._replace(n_node=n_node[rest]))
-    for packed in plan(graphs, nodes, parts_of(seeds), sizes, rest):
+    for packed in evaluation_batches(graphs, nodes, devices_per_seed(seeds), sizes, rest):
         batches, bucket = round_up(*packed) if rounded else packed
         left_out = _compiled_copies(network, bucket, task, seeds, one_by_one, costs)
         for piece in _pieces(batches, costs.progress_batches):
-            of_piece = fetch(left_out(params, split, piece))
+            of_piece = to_host(left_out(params, split, piece))
             result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, of_piece, strict=True)))
             progress(int((piece >= 0).sum()))
     return result
@@ -92,7 +107,7 @@ def _fill_in(
     """Writes what follows from each found graph's predictions, [seeds, outputs], and those without each node."""
     whole, without = np.stack([of for of, _ in found], axis=1), np.concatenate([of for _, of in found], axis=1)
     graph_of = np.repeat(np.arange(len(found), dtype=np.int32), n_node[by_ball])
-    moved = jax.jit(jax.vmap(functools.partial(movement, task=task), in_axes=(0, 0, None, None)))
+    moved = jax.jit(jax.vmap(functools.partial(normalize_attribution, task=task), in_axes=(0, 0, None, None)))
     of_found = jax.device_get(moved(*jax.device_put((whole, without, graph_of, np.ones(len(graph_of), bool)))))
     rows = np.repeat(by_ball, n_node)
     for array, values, where in zip(result, of_found, (rows, rows, by_ball), strict=True):
@@ -109,32 +124,32 @@ def _pieces(
         yield np.pad(piece, ((0, 0), (0, steps - piece.shape[1]), (0, 0)), constant_values=-1)
 
 
-def _by_balls(
-    network: Network, params: Params, graphs: GraphsTuple, split: Split
+def _khop_predictions(
+    network: Network, params: Params, graphs: GraphsTuple, split: DeviceDataset
 ) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
     """Predictions of the large sparse graphs, and those without each node."""
-    seeds, costs = seeds_of(params), cost_model()
-    shape = parts_of(seeds), costs.subgraph_chunks
+    seeds, costs = num_seeds(params), cost_model()
+    shape = devices_per_seed(seeds), costs.subgraph_chunks
     ids = _large_and_sparse(network, graphs)
-    width, others = table_width(graphs, ids)
+    width, others = ell_width(graphs, ids)
     ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls
     for i in ids.tolist():
-        chunks = chunks_of(select(graphs, np.array([i])), network, width, costs.subgraph_share)
+        chunks = subgraph_batches(select(graphs, np.array([i])), network, width, costs.subgraph_share)
         if chunks is None:
             continue
         bucket = _bucket(graphs, i, width, int(others[i]))
-        of_graph, of_balls = _compiled_balls(network, bucket, seeds, costs)
+        of_graph, of_balls = _compiled_khop(network, bucket, seeds, costs)
         prediction, whole = of_graph(params, split, np.array([i], np.int32))
-        pieces = [of_balls(params, whole, piece) for piece in _ball_pieces(chunks, *shape)]
+        pieces = [of_balls(params, whole, piece) for piece in _subgraph_pieces(chunks, *shape)]
         if ahead is not None:
-            yield _fetched(*ahead, graphs)
+            yield _collect(*ahead, graphs)
         ahead = i, prediction, pieces
     if ahead is not None:
-        yield _fetched(*ahead, graphs)
+        yield _collect(*ahead, graphs)
 
 
-def _fetched(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple) -> tuple[int, np.ndarray, np.ndarray]:
-    said, found = fetch((prediction, pieces))
+def _collect(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple) -> tuple[int, np.ndarray, np.ndarray]:
+    said, found = to_host((prediction, pieces))
     without = np.sum([np.asarray(piece).sum(1) for piece in found], axis=0)
     return i, np.asarray(said), without[:, : graphs.n_node[i]]
 
@@ -166,36 +181,40 @@ def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
 
     least = cost_model().subgraph_nodes
     nodes, edges = doubled(least, int(graphs.n_node[i])), doubled(least * max(width, 1), int(graphs.n_edge[i]))
-    return Bucket(nodes, edges, graphs=2, largest=nodes, width=width, rest=doubled(-(-least // 4), others))
+    return Bucket(
+        nodes, edges, graphs=2, max_nodes=nodes, ell_width=width, coo_capacity=doubled(-(-least // 4), others)
+    )
 
 
-def _ball_pieces(chunks: Chunks, parts: int, steps: int) -> Iterator[Chunks]:
+def _subgraph_pieces(chunks: SubgraphBatch, parts: int, steps: int) -> Iterator[SubgraphBatch]:
     """Chunks as [parts, steps, ...], filled up with empty ones."""
     for start in range(0, len(chunks.removed), parts * steps):
         piece = [array[start : start + parts * steps] for array in chunks]
         fill = parts * steps - len(piece[0])
         filled = [np.concatenate([array, np.full((fill, *array.shape[1:]), -1, array.dtype)]) for array in piece]
-        yield Chunks(*(array.reshape(parts, steps, -1) for array in filled))
+        yield SubgraphBatch(*(array.reshape(parts, steps, -1) for array in filled))
 
 
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=PROGRAMS)
-def _compiled_balls(
+def _compiled_khop(
     network: Network, bucket: Bucket, seeds: int, costs: CostModel
 ) -> tuple[Callable[..., Any], Callable[..., Array]]:
-    def of_graph(params: Params, split: Split, ids: Array) -> tuple[Array, Whole]:
+    def of_graph(params: Params, split: DeviceDataset, ids: Array) -> tuple[Array, FullGraphActivations]:
         batch = gather(split, ids, bucket)
-        prediction, whole = whole_graph(network, params, batch.graph, cast(Edges, batch.topology))
+        prediction, whole = full_graph_activations(network, params, batch.graph, cast(SparseTopology, batch.topology))
         return prediction[0], whole
 
-    def of_balls(params: Params, whole: Whole, chunks: Chunks) -> Float[Array, "part nodes outputs"]:
+    def of_balls(
+        params: Params, whole: FullGraphActivations, chunks: SubgraphBatch
+    ) -> Float[Array, "part nodes outputs"]:
         own = jax.tree.map(lambda array: array[0], chunks)
-        predictions = jax.lax.map(lambda chunk: without_each(network, params, whole, chunk), own)
+        predictions = jax.lax.map(lambda chunk: predict_without_each(network, params, whole, chunk), own)
         removed = jnp.where(own.removed < 0, bucket.nodes, own.removed)
         # Devices are not made to wait for each other: of programs that run at once, each could wait for another's.
         return scatter(bucket.nodes, removed, predictions)[None]
 
-    over_seeds = functools.partial(over_devices, one_by_one=costs.sequential_floats is not None, costs=costs)
+    over_seeds = functools.partial(shard_seeds, sequential=costs.sequential_floats is not None, costs=costs)
     return (
         over_seeds(of_graph, seeds, (SEEDS,), (), ()),
         over_seeds(of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS)),
@@ -206,25 +225,25 @@ def _compiled_balls(
 def _compiled_copies(
     network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:
-    return over_batches(_make_labels(network, bucket, task), seeds, one_by_one, costs)
+    return shard_batches(_make_labels(network, bucket, task), seeds, one_by_one, costs)
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
     """A function that leaves out the nodes of the graphs of some batches; for a split's other graphs it gives 0."""
 
-    def labels(params: Params, split: Split, batches: Array) -> LeaveOneOut:
+    def labels(params: Params, split: DeviceDataset, batches: Array) -> LeaveOneOut:
         def one(ids: Array) -> tuple[Array, Array, LeaveOneOut]:
             batch = gather(split, ids, bucket)
 
             def predict(graph: GraphsTuple, kept: Bool[Array, "nodes"]) -> Float[Array, "graphs outputs"]:
-                output = network.apply({"params": params}, graph, batch.topology.keep(kept))
+                output = network.apply({"params": params}, graph, batch.topology.subgraph(kept))
                 return cast(Output, output).prediction
 
             costs = cost_model()
             rows = costs.cached_rows(costs.leave_one_out_rows, max(network.filters))
             chunk = max(1, rows // bucket.nodes)
             result = leave_one_out(
-                predict, batch.graph, bucket.largest, task=task, chunk=chunk, real=batch.topology.real
+                predict, batch.graph, bucket.max_nodes, task=task, chunk=chunk, real=batch.topology.graph_mask
             )
             return batch.graph_ids, batch.node_ids, result
 
@@ -233,7 +252,7 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
         return LeaveOneOut(
             scatter(nodes, node_ids, result.attention),
             scatter(nodes, node_ids, result.target),
-            scatter(graphs, graph_ids, result.moved),
+            scatter(graphs, graph_ids, result.total_change),
         )
 
     return labels

@@ -17,8 +17,8 @@ from jraph import GraphsTuple
 
 from jattn._options import expect_mask
 from jattn.graphs import OneHot, expect_padded, expect_undirected, expect_usable
-from jattn.nn import Topology, blocks, edges
-from jattn.nn._kernels import Sparse
+from jattn.nn import Topology, block_topology, sparse_topology
+from jattn.nn._kernels import EllCoo
 from jattn.nn._topology import over_features
 
 
@@ -29,7 +29,7 @@ class Bucket(NamedTuple):
       nodes: rows for nodes.
       edges: rows for directed edges.
       graphs: graphs.
-      largest: nodes of the largest graph.
+      max_nodes: nodes of the largest graph.
       block: rows of a block, of which `nodes` is a multiple; all rows are one block where None.
       dense: whether the blocks of A are dense, or A is sparse.
       width: edges of a node that are laid side by side, where A is sparse.
@@ -39,15 +39,15 @@ class Bucket(NamedTuple):
     nodes: int
     edges: int
     graphs: int
-    largest: int
-    block: int | None = None
+    max_nodes: int
+    block_size: int | None = None
     dense: bool = False
-    width: int = 0
-    rest: int | None = None
+    ell_width: int = 0
+    coo_capacity: int | None = None
 
 
 @struct.dataclass
-class Split:
+class DeviceDataset:
     """All graphs of a split on the device, in the layout of `jattn.graphs`, and where each one's rows start.
 
     Attributes:
@@ -61,10 +61,10 @@ class Split:
     graphs: GraphsTuple
     node_start: Int[Array, " graphs"]
     edge_start: Int[Array, " graphs"]
-    received_start: Int[Array, " nodes"]
-    received: Int[Array, " nodes"]
+    in_edge_start: Int[Array, " nodes"]
+    in_degree: Int[Array, " nodes"]
 
-    def with_attention(self, attention: Float[Array, " nodes"]) -> "Split":
+    def with_attention(self, attention: Float[Array, " nodes"]) -> "DeviceDataset":
         """The same split with another target attention."""
         return dataclasses.replace(
             self, graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention})
@@ -103,7 +103,7 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
         nodes=int(np.sum(graphs.n_node)) + 1,
         edges=int(np.sum(graphs.n_edge)) + 1,
         graphs=len(graphs.n_node) + 1,
-        largest=int(np.max(graphs.n_node, initial=0)),
+        max_nodes=int(np.max(graphs.n_node, initial=0)),
     )
     bucket = bucket or needed._replace(nodes=-(-needed.nodes // 8) * 8, edges=-(-needed.edges // 8) * 8)
     for name in ("nodes", "edges", "graphs"):
@@ -113,7 +113,7 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
     return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
 
 
-def put(graphs: GraphsTuple, rounded: bool = False) -> Split:
+def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
     """Puts a host-side split on the device.
 
     Args:
@@ -138,7 +138,7 @@ def put(graphs: GraphsTuple, rounded: bool = False) -> Split:
     received = np.bincount(receivers, minlength=int(np.sum(graphs.n_node)))
     starts = (np.asarray(np.cumsum(n) - n, np.int32) for n in (graphs.n_node, graphs.n_edge, received))
     arrays = graphs, *starts, np.asarray(received, np.int32)
-    return Split(*jax.device_put(jax.tree.map(_rounded, arrays) if rounded else arrays))
+    return DeviceDataset(*jax.device_put(jax.tree.map(_rounded, arrays) if rounded else arrays))
 
 
 def power_of_2(number: int, least: int = 16) -> int:
@@ -151,7 +151,7 @@ def _rounded(x: np.ndarray) -> np.ndarray:
     return np.pad(x, [(0, power_of_2(len(x)) - len(x))] + [(0, 0)] * (x.ndim - 1))
 
 
-def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
+def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     """The padded batch of the graphs `ids`; for use inside jit.
 
     Args:
@@ -166,7 +166,7 @@ def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     """
     if len(ids) > bucket.graphs:
         raise ValueError(f"ids: {len(ids)} entries, but the bucket has {bucket.graphs} graphs")
-    graphs, block = split.graphs, bucket.block or bucket.nodes
+    graphs, block = split.graphs, bucket.block_size or bucket.nodes
     ids = jnp.pad(ids, (0, bucket.graphs - len(ids)), constant_values=-1)
     real = ids >= 0
     id_of = jnp.where(real, ids, 0)
@@ -210,27 +210,27 @@ def gather(split: Split, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
     )
     topology: Topology
     if bucket.dense:
-        topology = blocks(batch, block, real)
+        topology = block_topology(batch, block, real)
     else:
         adjacency = None
-        if bucket.rest is not None:
-            start, count = _take(split.received_start, node), jnp.where(node_real, _take(split.received, node), 0)
+        if bucket.coo_capacity is not None:
+            start, count = _take(split.in_edge_start, node), jnp.where(node_real, _take(split.in_degree, node), 0)
             lists = graphs.senders, graphs.edges
-            adjacency = tabulate(lists, start, count, shift[graph_of_node], bucket.width, bucket.rest)
-        topology = edges(batch, real, adjacency)
-    topology = dataclasses.replace(topology, largest=bucket.largest)
+            adjacency = to_ell_coo(lists, start, count, shift[graph_of_node], bucket.ell_width, bucket.coo_capacity)
+        topology = sparse_topology(batch, real, adjacency)
+    topology = dataclasses.replace(topology, max_nodes=bucket.max_nodes)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
     return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
 
 
-def tabulate(
+def to_ell_coo(
     entries: tuple[Int[Array, " entries"], Float[Array, " entries"]],
     start: Int[Array, " rows"],
     count: Int[Array, " rows"],
     shift: Int[Array, " rows"],
-    width: int,
-    rest: int,
-) -> Sparse:
+    ell_width: int,
+    coo_capacity: int,
+) -> EllCoo:
     """A sparse matrix whose rows are parts of one list of entries.
 
     Args:
@@ -238,20 +238,20 @@ def tabulate(
       start: the first entry of each row.
       count: how many entries each row has.
       shift: what to add to the columns of each row.
-      width: how many entries of a row to lay side by side.
-      rest: has to hold the number of all others; those beyond are lost.
+      ell_width: how many entries of a row to lay side by side.
+      coo_capacity: has to hold the number of all others; those beyond are lost.
     """
     columns, values = entries
-    rows, others = jnp.arange(len(start)), jnp.maximum(count - width, 0)
-    list_rows = jnp.repeat(rows, others, total_repeat_length=rest)
+    rows, others = jnp.arange(len(start)), jnp.maximum(count - ell_width, 0)
+    list_rows = jnp.repeat(rows, others, total_repeat_length=coo_capacity)
     before = jnp.cumsum(others) - others
 
     def of(row: Array, place: Array) -> tuple[Array, Array]:
         present, entry = place < count[row], start[row] + place
         return jnp.where(present, _take(columns, entry) + shift[row], row), jnp.where(present, _take(values, entry), 0)
 
-    table = of(rows[:, None], jnp.arange(width)[None])
-    return Sparse(*table, list_rows, *of(list_rows, width + jnp.arange(rest) - before[list_rows]))
+    table = of(rows[:, None], jnp.arange(ell_width)[None])
+    return EllCoo(*table, list_rows, *of(list_rows, ell_width + jnp.arange(coo_capacity) - before[list_rows]))
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
@@ -266,7 +266,7 @@ def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
     return jnp.zeros((total, *values.shape[1:]), values.dtype).at[ids.reshape(-1)].set(values, mode="drop")
 
 
-def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
+def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTuple:
     """A padded `GraphsTuple` without some nodes: they and their edges move into the padding graph. Shapes stay.
 
     For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped. All features of the
@@ -274,20 +274,20 @@ def drop_nodes(graph: GraphsTuple, kept: Bool[Array, " nodes"]) -> GraphsTuple:
 
     Args:
       graph: padded as `jraph.pad_with_graphs` does, with any features.
-      kept: nodes to keep; what it says of padding does not matter.
+      node_mask: nodes to keep; what it says of padding does not matter.
 
     Raises:
       ValueError: the mask is not of booleans, one for each row, or the graph is not padded (inside jit that can't be
         seen, and its last graph would count as padding).
     """
-    expect_mask("kept", kept, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
+    expect_mask("node_mask", node_mask, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
     expect_padded(graph)
-    graph, kept = jax.device_put((graph, kept))
+    graph, node_mask = jax.device_put((graph, node_mask))
     real = jraph.get_graph_padding_mask(graph)
     padding = real.sum()  # the padding graph stands right after the real ones
-    rows, graphs = len(kept), len(real)
+    rows, graphs = len(node_mask), len(real)
     graph_of = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
-    new_graph_of = jnp.where(kept & real[graph_of], graph_of, padding)
+    new_graph_of = jnp.where(node_mask & real[graph_of], graph_of, padding)
     order = jnp.argsort(new_graph_of, stable=True)
     place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
     stays = (new_graph_of[graph.senders] < padding) & (new_graph_of[graph.receivers] < padding)

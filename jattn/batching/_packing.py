@@ -52,11 +52,11 @@ def shuffled_batches(
     orders = np.full((epochs, steps * batch), -1, np.int32)
     for order in orders:
         order[:graphs] = rng.permutation(graphs)
-        _even_out(order.reshape(steps, batch), sizes, graphs, rng)
+        _balance_sizes(order.reshape(steps, batch), sizes, graphs, rng)
     return orders.reshape(epochs, steps, batch)
 
 
-def _even_out(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.random.Generator) -> None:
+def _balance_sizes(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.random.Generator) -> None:
     """Exchanges graphs of batches that have too many nodes for smaller ones of random batches, in place."""
     steps, batch = batches.shape
     full = graphs // batch  # batches without -1
@@ -95,7 +95,7 @@ def pack(
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
     largest, costs = int(n_node.max(initial=1)), cost_model()
-    width, others = table_width(graphs, np.unique(flat[flat >= 0]))
+    width, others = ell_width(graphs, np.unique(flat[flat >= 0]))
     n_other = np.append(others, 0)[flat]
     work = width + costs.listed_work * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is False and isinstance(graphs.edges, Proximity):
@@ -109,16 +109,16 @@ def pack(
         nodes=blocks * block,
         edges=-(-(int(edges.max(initial=0)) + 1) // 8) * 8,
         graphs=ids.shape[-1],
-        largest=largest,
-        block=block,
+        max_nodes=largest,
+        block_size=block,
         dense=dense,
-        width=width,
-        rest=int(rest.max(initial=0)),
+        ell_width=width,
+        coo_capacity=int(rest.max(initial=0)),
     )
     return Packed(ids.reshape(*batches.shape[:-1], parts, -1), bucket)
 
 
-def plan(
+def evaluation_batches(
     graphs: GraphsTuple,
     nodes: int,
     parts: int = 1,
@@ -165,19 +165,19 @@ def round_up(
     batches: Int[np.ndarray, "*batches entries"], bucket: Bucket
 ) -> tuple[Int[np.ndarray, "*batches more"], Bucket]:
     """The same batches in a bucket whose sizes are powers of 2, so that a few programs serve graphs of many sizes."""
-    block = power_of_2(bucket.block or bucket.nodes)
-    blocks = bucket.nodes // (bucket.block or bucket.nodes)
+    block = power_of_2(bucket.block_size or bucket.nodes)
+    blocks = bucket.nodes // (bucket.block_size or bucket.nodes)
     more = power_of_2(blocks, 1)
     graphs, nodes = power_of_2(bucket.graphs + more - blocks, 4), more * block  # a further block is a padding graph's
     rounded = Bucket(
         nodes=nodes,
         edges=power_of_2(bucket.edges, 4 * nodes),
         graphs=graphs,
-        largest=power_of_2(bucket.largest),
-        block=block,
+        max_nodes=power_of_2(bucket.max_nodes),
+        block_size=block,
         dense=bucket.dense,
-        width=0 if bucket.dense else power_of_2(bucket.width, 4),
-        rest=0 if bucket.dense else power_of_2(bucket.rest or 0, nodes),
+        ell_width=0 if bucket.dense else power_of_2(bucket.ell_width, 4),
+        coo_capacity=0 if bucket.dense else power_of_2(bucket.coo_capacity or 0, nodes),
     )
     fill = [(0, 0)] * (batches.ndim - 1) + [(0, graphs - bucket.graphs)]
     return np.pad(batches, fill, constant_values=-1), rounded
@@ -202,7 +202,7 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
     return tuple(reversed(classes))
 
 
-def table_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[int, Int[np.ndarray, " graphs"]]:
+def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[int, Int[np.ndarray, " graphs"]]:
     """How many edges of a node to lay side by side, and how many others each graph has then.
 
     Args:

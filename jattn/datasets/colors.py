@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from jraph import GraphsTuple
 
-from jattn.datasets.random_graphs import check_sizes, joined, random_pairs, random_subsets
+from jattn.datasets.random_graphs import check_sizes, random_pairs, random_subsets, to_graphs_tuple
 from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
 
 GREEN = 1  # its feature column, counting from 0
@@ -128,7 +128,7 @@ def _draw_split(
     n_node = (least + size).astype(np.int32)
     x = features[np.arange(most) < n_node[:, None]]
     attention = x[:, GREEN].astype(np.float32)
-    return joined(pairs, n_node, {"features": x, "attention": attention}, label.astype(np.int32))
+    return to_graphs_tuple(pairs, n_node, {"features": x, "attention": attention}, label.astype(np.int32))
 
 
 def _distinct(nodes: int, green: int, dimension: int, mixed: bool) -> int:

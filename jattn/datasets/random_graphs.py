@@ -47,13 +47,13 @@ def random_subsets(
     return np.sort(chosen, axis=0)[::-1].T
 
 
-def ends(pair: Int32[np.ndarray, " edges"]) -> tuple[Int32[np.ndarray, " edges"], Int32[np.ndarray, " edges"]]:
+def pair_to_nodes(pair: Int32[np.ndarray, " edges"]) -> tuple[Int32[np.ndarray, " edges"], Int32[np.ndarray, " edges"]]:
     """Nodes i > j of pairs, counted from 0 in each graph."""
     i = ((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int32)
     return i, pair - i * (i - 1) // 2
 
 
-def joined(
+def to_graphs_tuple(
     pairs: Int32[np.ndarray, "graphs pairs"],
     n_node: Int32[np.ndarray, " graphs"],
     nodes: dict[str, np.ndarray],
@@ -64,7 +64,7 @@ def joined(
     n_pair = is_edge.sum(axis=1, dtype=np.int32)
     first = np.cumsum(n_node, dtype=np.int32) - n_node
     # Each edge is followed by its reverse.
-    both = np.stack(ends(pairs[is_edge]), axis=1) + np.repeat(first, n_pair)[:, None]
+    both = np.stack(pair_to_nodes(pairs[is_edge]), axis=1) + np.repeat(first, n_pair)[:, None]
     return GraphsTuple(
         nodes=nodes,
         edges=np.ones(both.size, np.float32),

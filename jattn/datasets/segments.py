@@ -27,16 +27,17 @@ class Segmentation:
       segments: number asked of SLIC, which gives some more or fewer.
       compactness: SLIC's weight of distance in space against that in intensity. Where not given 0.25 for gray images,
         10 for those of three channels, whose colors SLIC compares as CIELAB, which is a hundred times as large.
-      most: number of segments that may be left. While there are more, the one with fewest pixels joins the neighbour
-        (along a side of a pixel) of closest mean intensity; of equally close ones, that of the longest common border.
+      max_segments: number of segments that may be left. While there are more, the one with fewest pixels joins the
+        neighbour (along a side of a pixel) of closest mean intensity; of equally close ones, that of the longest
+        common border.
     """
 
     segments: int = 95
     compactness: float | None = None
-    most: int = 75
+    max_segments: int = 75
 
     def __post_init__(self) -> None:
-        expect_at_least(1, segments=self.segments, most=self.most)
+        expect_at_least(1, segments=self.segments, max_segments=self.max_segments)
         if self.compactness is not None and not self.compactness > 0:
             raise ValueError(f"compactness: {self.compactness} is not allowed, expected more than 0")
 
@@ -49,7 +50,7 @@ def label_map(image: Image, segmentation: Segmentation = MNIST_75SP) -> Int[np.n
     return _cut(_pixels(image), segmentation)
 
 
-def described(
+def superpixel_features(
     image: Image, segmentation: Segmentation, index: int
 ) -> tuple[Float32[np.ndarray, "nodes channels"], Float32[np.ndarray, "nodes 2"]]:
     """Mean intensity and position of each superpixel of an image, as `Superpixels` has them.
@@ -102,7 +103,7 @@ def _cut(pixels: np.ndarray, segmentation: Segmentation) -> np.ndarray:
         channel_axis=None if gray else -1,
         start_label=0,
     )
-    return _merged(pixels, labels, segmentation.most)
+    return _merged(pixels, labels, segmentation.max_segments)
 
 
 def _merged(pixels: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:

@@ -13,32 +13,34 @@ from jattn.graphs import select
 _SPLIT, _FOLDS = 1, 2  # random streams that share no numbers with each other, nor with that of training's batches
 
 
-def size_splits(graphs: GraphsTuple, largest: int, most: int = 500, seed: int = 0) -> dict[str, GraphsTuple]:
+def size_splits(
+    graphs: GraphsTuple, max_nodes: int, max_train_graphs: int = 500, seed: int = 0
+) -> dict[str, GraphsTuple]:
     """The graphs that `size_split_ids` chooses.
 
     Args:
       graphs: all graphs, on the host.
-      largest: most nodes of a training graph.
-      most: most training graphs.
+      max_nodes: most nodes of a training graph.
+      max_train_graphs: most training graphs.
       seed: which graphs are drawn is a function of it.
     """
-    split = size_split_ids(graphs.n_node, largest, most, seed)
+    split = size_split_ids(graphs.n_node, max_nodes, max_train_graphs, seed)
     return {name: select(graphs, ids) for name, ids in split.items()}
 
 
 def size_split_ids(
-    n_node: Int[np.ndarray, " graphs"], largest: int, most: int = 500, seed: int = 0
+    n_node: Int[np.ndarray, " graphs"], max_nodes: int, max_train_graphs: int = 500, seed: int = 0
 ) -> dict[str, Int[np.ndarray, " _"]]:
     """Splits graphs by size, as Knyazev et al. 2019, section 3.3 do.
 
-    Training graphs are drawn, without regard to their classes, from those with at most `largest` nodes. The paper has
+    Training graphs are drawn, without regard to their classes, from those with at most `max_nodes` nodes. The paper has
     COLLAB up to 35 nodes, PROTEINS up to 25 and D&D up to 200 and up to 300. Where `most` or fewer graphs are that
     small all are taken, as are the 462 of D&D up to 200: there another seed changes nothing but the order of batches.
 
     Args:
       n_node: nodes of each graph.
-      largest: most nodes of a training graph.
-      most: most training graphs.
+      max_nodes: most nodes of a training graph.
+      max_train_graphs: most training graphs.
       seed: which graphs are drawn is a function of it.
 
     Returns:
@@ -47,17 +49,17 @@ def size_split_ids(
     Raises:
       ValueError: a split would be empty.
     """
-    expect_at_least(1, most=most)
-    small = np.flatnonzero(n_node <= largest)
+    expect_at_least(1, max_train_graphs=max_train_graphs)
+    small = np.flatnonzero(n_node <= max_nodes)
     if not len(small):
         sizes = f"of {len(n_node)} graphs the smallest has {n_node.min()}" if len(n_node) else "there are no graphs"
-        raise ValueError(f"largest: no graph to train on has at most {largest} nodes; {sizes}")
-    drawn = np.random.default_rng([seed, _SPLIT]).permutation(small)[:most]
+        raise ValueError(f"max_nodes: no graph to train on has at most {max_nodes} nodes; {sizes}")
+    drawn = np.random.default_rng([seed, _SPLIT]).permutation(small)[:max_train_graphs]
     rest = np.setdiff1d(np.arange(len(n_node)), drawn)
     if not len(rest):
         raise ValueError(
-            f"largest: all {len(n_node)} graphs have at most {largest} nodes and are trained on; none is left to test "
-            "unless it, or the number to train on, is less"
+            f"max_nodes: all {len(n_node)} graphs have at most {max_nodes} nodes and are trained on; none is left to "
+            "test unless it, or the number to train on, is less"
         )
     return {"train": drawn, "test": rest}
 

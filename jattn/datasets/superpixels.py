@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from jattn.datasets.array_cache import cached_arrays
 from jattn.datasets.download import cache_folder
-from jattn.datasets.segments import MNIST_75SP, Described, Image, Segmentation, described
+from jattn.datasets.segments import MNIST_75SP, Described, Image, Segmentation, superpixel_features
 
 VERSION = 1  # of what is kept on disk: to be raised when the same settings give other superpixels
 
@@ -115,7 +115,7 @@ def _listed(images: Image | Sequence[Image]) -> np.ndarray | Sequence[Image]:
 
 def _described(images: np.ndarray | Sequence[Image], segmentation: Segmentation, first: int) -> list[Described]:
     """Those of consecutive images, of which the first has the number `first`."""
-    return [described(image, segmentation, first + i) for i, image in enumerate(images)]
+    return [superpixel_features(image, segmentation, first + i) for i, image in enumerate(images)]
 
 
 def _joined(parts: Sequence[Described]) -> Superpixels:

@@ -5,7 +5,7 @@ import os
 import numpy as np
 from jraph import GraphsTuple
 
-from jattn.datasets.random_graphs import check_sizes, ends, joined, random_pairs
+from jattn.datasets.random_graphs import check_sizes, pair_to_nodes, random_pairs, to_graphs_tuple
 from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
 
 PUBLISHED = {"train": 30_000, "validation": 5_000, "orig": 5_000, "large": 5_000}
@@ -141,7 +141,9 @@ def _draw_split(
     corners = triangles.sum(axis=1)
     attention = triangles / corners[:, None]
     real = np.arange(most) < n_node[:, None]
-    return joined(pairs, n_node, {"attention": attention[real].astype(np.float32)}, (corners // 3).astype(np.int32))
+    return to_graphs_tuple(
+        pairs, n_node, {"attention": attention[real].astype(np.float32)}, (corners // 3).astype(np.int32)
+    )
 
 
 def _node_triangles(pairs: np.ndarray, nodes: int) -> np.ndarray:
@@ -152,7 +154,7 @@ def _node_triangles(pairs: np.ndarray, nodes: int) -> np.ndarray:
     """
     is_edge, words = pairs >= 0, -(-nodes // 64)
     offset = np.nonzero(is_edge)[0] * nodes
-    i, j = ends(pairs[is_edge])
+    i, j = pair_to_nodes(pairs[is_edge])
     first, second = i + offset, j + offset
     bits = np.zeros(len(pairs) * nodes * words, np.uint64)
     for row, column in ((first, j), (second, i)):

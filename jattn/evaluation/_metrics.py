@@ -65,14 +65,14 @@ def regression_errors(prediction: Float[np.ndarray, "graphs 1"], label: Num[np.n
 def attention_auc(
     attention: Float[np.ndarray, " nodes"],
     target: Float[np.ndarray, " nodes"],
-    present: Bool[np.ndarray, " nodes"] | None = None,
+    node_mask: Bool[np.ndarray, " nodes"] | None = None,
 ) -> float:
     """Area under the ROC curve of attention against target > 0, all nodes pooled together, in per cent.
 
     Args:
       attention: the scores.
       target: target attention.
-      present: nodes that entered the pooling; all where not given.
+      node_mask: nodes that entered the pooling; all where not given.
 
     Returns:
       The area, or NaN where there are no positive or no negative nodes, or an attention is not finite.
@@ -83,10 +83,10 @@ def attention_auc(
     attention, target = np.asarray(attention), np.asarray(target)
     if attention.ndim != 1 or attention.shape != target.shape:
         raise ValueError(f"attention: expected one number per target {target.shape}, got shape {attention.shape}")
-    if present is not None:
-        present = np.asarray(present)
-        expect_mask("present", present, len(target), "node")
-        attention, target = attention[present], target[present]
+    if node_mask is not None:
+        node_mask = np.asarray(node_mask)
+        expect_mask("node_mask", node_mask, len(target), "node")
+        attention, target = attention[node_mask], target[node_mask]
     if np.isnan(target).any():
         raise ValueError(
             f"target[{int(np.isnan(target).argmax())}] is nan: expected numbers, positive where attended to"

@@ -22,11 +22,11 @@ def join(subsets: Mapping[str, GraphsTuple]) -> GraphsTuple:
     return jraph.batch_np(list(subsets.values()))
 
 
-def score(
+def evaluate(
     predictions: Predictions,
     subsets: Mapping[str, GraphsTuple],
     task: Task,
-    counted: Bool[np.ndarray, "seeds graphs"] | None = None,
+    test_mask: Bool[np.ndarray, "seeds graphs"] | None = None,
 ) -> dict[str, Any]:
     """Accuracy and attention AUC of every subset and of all together, in per cent, and what pooling keeps.
 
@@ -37,10 +37,10 @@ def score(
       predictions: of `join(subsets)`, arrays [seeds, ...].
       subsets: host-side splits with their true labels and attention.
       task: what is predicted.
-      counted: the graphs of `join(subsets)` that each seed is tested on; all where not given.
+      test_mask: the graphs of `join(subsets)` that each seed is tested on; all where not given.
 
     Returns:
-      For each subset and "all", where a spread is that of `spread`:
+      For each subset and "all", where a spread is that of `mean_std`:
       {"accuracy": spread; for a regression whose labels are not all whole numbers, in its place
        "mae", "rmse" and "r2": spreads of `regression_errors`, in units of the label, as in all that follows,
        "graphs": n, the mean over seeds,
@@ -58,28 +58,28 @@ def score(
     """
     graphs = join(subsets)
     label, n_node, output = graphs.globals["label"], graphs.n_node, predictions.prediction
-    if counted is None:
-        counted = np.ones((len(output), len(label)), bool)
-    for i, of_seed in enumerate(counted):
+    if test_mask is None:
+        test_mask = np.ones((len(output), len(label)), bool)
+    for i, of_seed in enumerate(test_mask):
         expect_mask(f"counted[{i}]", of_seed, len(label), "graph")
     has_accuracy = task == "classification" or are_counts(label)
     ranges = _ranges(subsets)
 
     def own(chosen: Int[np.ndarray, "chosen"]) -> list[Int[np.ndarray, "_"]]:
-        return [chosen[of_seed[chosen]] for of_seed in counted]
+        return [chosen[of_seed[chosen]] for of_seed in test_mask]
 
     def right(chosen: Int[np.ndarray, "chosen"]) -> dict[str, Any]:
         ids = own(chosen)
         parts = [(of_seed[i], label[i]) for of_seed, i in zip(output, ids, strict=True)]
         graphs = {"graphs": round(np.mean([len(i) for i in ids]))}
         if has_accuracy:
-            return {"accuracy": spread([accuracy(*part, task) for part in parts]), **graphs}
+            return {"accuracy": mean_std([accuracy(*part, task) for part in parts]), **graphs}
         errors = [regression_errors(*part) for part in parts]
         names = RegressionErrors._fields
-        return {name: spread(list(of)) for name, of in zip(names, zip(*errors, strict=True), strict=True)} | graphs
+        return {name: mean_std(list(of)) for name, of in zip(names, zip(*errors, strict=True), strict=True)} | graphs
 
-    aucs = _attention_aucs(predictions, graphs, counted, ranges)
-    left = [_nodes_left(np.asarray(kept), n_node) for kept in predictions.kept]  # each [seeds, graphs]
+    aucs = _attention_aucs(predictions, graphs, test_mask, ranges)
+    nodes_left = [_nodes_left(np.asarray(kept), n_node) for kept in predictions.node_masks]  # each [seeds, graphs]
     scores: dict[str, dict[str, Any]] = {}
     for name, (of_graphs, _) in ranges.items():
         chosen = np.arange(len(label))[of_graphs]
@@ -87,8 +87,10 @@ def score(
         scores[name] = {
             **right(chosen),
             "attention_auc": aucs[name],
-            "nodes_kept": [_share(layer, n_node, ids) for layer in left],
-            "graphs_emptied": [_share((layer == 0) & (n_node > 0), np.ones_like(n_node), ids) for layer in left],
+            "nodes_kept": [_percentage(layer, n_node, ids) for layer in nodes_left],
+            "graphs_emptied": [
+                _percentage((layer == 0) & (n_node > 0), np.ones_like(n_node), ids) for layer in nodes_left
+            ],
         }
         if task == "classification":
             scores[name] |= _by_class(output, label, ids)
@@ -120,20 +122,22 @@ def _by_label_and_size(
 def _attention_aucs(
     predictions: Predictions,
     graphs: GraphsTuple,
-    counted: Bool[np.ndarray, "seeds graphs"],
+    test_mask: Bool[np.ndarray, "seeds graphs"],
     ranges: Mapping[str, tuple[slice, slice]],
 ) -> dict[str, list[dict[str, Any]]]:
     """For each range of nodes the spread of every pooling layer's AUC; none where no node has target attention."""
     truth = graphs.nodes["attention"]
     if not (truth > 0).any():
         return {name: [] for name in ranges}
-    of_counted = np.repeat(counted, graphs.n_node, axis=1)
-    masks = [mask & of_counted for mask in present(predictions)]
+    of_counted = np.repeat(test_mask, graphs.n_node, axis=1)
+    masks = [mask & of_counted for mask in entered_masks(predictions)]
     layers = [(np.asarray(alpha), mask) for alpha, mask in zip(predictions.attention, masks, strict=True)]
     with ThreadPoolExecutor() as threads:  # sorting, which is most of an AUC, lets other threads run
 
         def auc(alpha: AnyArray, mask: AnyArray, nodes: slice) -> dict[str, Any]:
-            return spread(list(threads.map(lambda a, m: attention_auc(a[nodes], truth[nodes], m[nodes]), alpha, mask)))
+            return mean_std(
+                list(threads.map(lambda a, m: attention_auc(a[nodes], truth[nodes], m[nodes]), alpha, mask))
+            )
 
         return {name: [auc(*layer, nodes) for layer in layers] for name, (_, nodes) in ranges.items()}
 
@@ -147,14 +151,14 @@ def _nodes_left(
     return before[:, ends] - before[:, ends - n_node]
 
 
-def _share(
+def _percentage(
     part: Num[np.ndarray, "seeds graphs"] | Bool[np.ndarray, "seeds graphs"],
     whole: Num[np.ndarray, " graphs"],
     ids: Sequence[Int[np.ndarray, " _"]],
 ) -> dict[str, Any]:
     """The spread of what part makes of the whole, summed over each seed's own graphs, in per cent."""
     sums = [(of_seed[i].sum(), whole[i].sum()) for of_seed, i in zip(part, ids, strict=True)]
-    return spread([100 * float(a / b) if b else float("nan") for a, b in sums])
+    return mean_std([100 * float(a / b) if b else float("nan") for a, b in sums])
 
 
 def _by_class(
@@ -171,11 +175,11 @@ def _by_class(
         for said, true in zip(predicted, labels, strict=True)
     ]
     return {
-        "balanced_accuracy": spread([_mean(of_seed) for of_seed in recalls]),
-        "majority_accuracy": spread(
+        "balanced_accuracy": mean_std([_mean(of_seed) for of_seed in recalls]),
+        "majority_accuracy": mean_std(
             [_mean(100.0 * (true == np.bincount(true.astype(int), minlength=1).argmax())) for true in labels]
         ),
-        "predicted": [spread([_mean(100.0 * (said == k)) for said in predicted]) for k in range(output.shape[-1])],
+        "predicted": [mean_std([_mean(100.0 * (said == k)) for said in predicted]) for k in range(output.shape[-1])],
     }
 
 
@@ -183,13 +187,13 @@ def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def present(predictions: Predictions) -> list[Bool[np.ndarray, "seeds nodes"]]:
+def entered_masks(predictions: Predictions) -> list[Bool[np.ndarray, "seeds nodes"]]:
     """The nodes that entered each pooling layer: all, then those that the one before kept."""
-    layers = [np.asarray(kept) for kept in predictions.kept]
+    layers = [np.asarray(kept) for kept in predictions.node_masks]
     return [np.ones_like(kept) for kept in layers[:1]] + layers[:-1]
 
 
-def spread(values: list[float]) -> dict[str, Any]:
+def mean_std(values: list[float]) -> dict[str, Any]:
     """{"mean", "std" (ddof 0), "values"} of one number a seed; mean and std are NaN unless all are finite."""
     numbers = np.asarray(values, float)
     numbers = numbers if np.isfinite(numbers).all() else np.full_like(numbers, np.nan)

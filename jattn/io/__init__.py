@@ -1,6 +1,6 @@
 """Files: written whole or not at all; a network in one file; the paper's published weights."""
 
-from jattn.io._files import plain, read_arrays, write_arrays, write_atomically, write_json
+from jattn.io._files import read_arrays, to_jsonable, write_arrays, write_atomically, write_json
 from jattn.io._networks import describe, load_network, network_from, save_network
 from jattn.io._published import PublishedModel, load_published
 
@@ -10,9 +10,9 @@ __all__ = [
     "load_network",
     "load_published",
     "network_from",
-    "plain",
     "read_arrays",
     "save_network",
+    "to_jsonable",
     "write_arrays",
     "write_atomically",
     "write_json",

@@ -17,7 +17,7 @@ _umask_lock = threading.Lock()
 
 def write_json(path: Path, value: Any) -> None:
     """Writes JSON under a temporary name, then renames it; NaN becomes null."""
-    text = json.dumps(plain(value), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(to_jsonable(value), indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(text, "utf-8"))
 
 
@@ -96,16 +96,16 @@ def expect_format(file: str | Path, found: Any, known: int, remedy: str, error: 
     raise error(f"{file}: its format is {found}, of {age} version of jattn; this one knows {known}; {remedy}")
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """Dataclasses, paths, numpy values and NaN as what JSON knows."""
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return to_jsonable(asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | range):
-        return [plain(item) for item in value]
+        return [to_jsonable(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
+        return to_jsonable(value.tolist())
     if isinstance(value, Path):
         return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

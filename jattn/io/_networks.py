@@ -14,12 +14,12 @@ from zipfile import is_zipfile
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jattn.io._files import FormatError, expect_format, read_arrays, write_arrays
-from jattn.nn import AttentionPooling, DiffPool, Network, Scorer
-from jattn.nn._attention_pooling import RULES
+from jattn.nn import AttentionPoolingConfig, DiffPoolConfig, Network, ScorerConfig
+from jattn.nn._attention_pooling import SELECTIONS
 from jattn.training import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
-FORMAT, KNOWN = "format", 1
+FORMAT, KNOWN = "format", 2
 OTHERS = ("parent", "name", "dtype", "param_dtype", "precision")  # fields of a network that are not its architecture
 
 
@@ -47,7 +47,7 @@ def _expect_no_surplus(network: Network, params: Params) -> None:
     learned = [
         i
         for i, pooling in enumerate(network.poolings)
-        if isinstance(pooling, DiffPool) or (pooling is not None and pooling.scorer.kind != "truth")
+        if isinstance(pooling, DiffPoolConfig) or (pooling is not None and pooling.scorer.kind != "ground_truth")
     ]
     layers = {*(f"conv_{i}" for i in range(len(network.filters))), *(f"pool_{i}" for i in learned), "output"}
     if surplus := sorted(set(params) - layers):
@@ -91,18 +91,18 @@ def network_from(described: Mapping[str, Any]) -> Network:
     return Network(**{**described, "poolings": tuple(poolings)})
 
 
-def _describe_pooling(pooling: AttentionPooling | DiffPool) -> dict[str, Any]:
-    if isinstance(pooling, DiffPool):
+def _describe_pooling(pooling: AttentionPoolingConfig | DiffPoolConfig) -> dict[str, Any]:
+    if isinstance(pooling, DiffPoolConfig):
         return asdict(pooling)
-    kind = next((name for name, rule in RULES.items() if type(pooling.rule) is rule), None)
+    kind = next((name for name, rule in SELECTIONS.items() if type(pooling.select) is rule), None)
     if kind is None:
-        raise ValueError(f"network: only poolings by Threshold or TopK can be saved, not by {pooling.rule!r}")
-    return {**asdict(cast(Any, pooling)), "rule": {kind: asdict(cast(Any, pooling.rule))}}
+        raise ValueError(f"network: only poolings by Threshold or TopK can be saved, not by {pooling.select!r}")
+    return {**asdict(cast(Any, pooling)), "select": {kind: asdict(cast(Any, pooling.select))}}
 
 
-def _pooling_from(described: Mapping[str, Any]) -> AttentionPooling | DiffPool:
+def _pooling_from(described: Mapping[str, Any]) -> AttentionPoolingConfig | DiffPoolConfig:
     if "clusters" in described:
-        return DiffPool(**described)
-    ((kind, settings),) = described["rule"].items()
-    scorer = Scorer(**described["scorer"])
-    return AttentionPooling(**{**described, "rule": RULES[kind](**settings), "scorer": scorer})
+        return DiffPoolConfig(**described)
+    ((kind, settings),) = described["select"].items()
+    scorer = ScorerConfig(**described["scorer"])
+    return AttentionPoolingConfig(**{**described, "select": SELECTIONS[kind](**settings), "scorer": scorer})

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jattn.nn import AttentionPooling, Network, Scorer
-from jattn.nn._attention_pooling import RULES
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig
+from jattn.nn._attention_pooling import SELECTIONS
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -110,23 +110,28 @@ def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:
     )
 
 
-def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[AttentionPooling | None, ...]:
+def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[AttentionPoolingConfig | None, ...]:
     if pool is None:
         return ()
     _, supervision, rule, *places = pool
-    if rule not in RULES:
-        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(RULES)}")
+    if rule not in SELECTIONS:
+        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(SELECTIONS)}")
     kind, reads, *hidden = architecture or ["fc", "prev"]
-    scorers = {"fc": Scorer("mlp", hidden=int(hidden[0])) if hidden else Scorer("linear"), "gnn": Scorer("network")}
+    scorers = {
+        "fc": ScorerConfig("mlp", hidden=int(hidden[0])) if hidden else ScorerConfig("linear"),
+        "gnn": ScorerConfig("gnn"),
+    }
     if kind not in scorers:
         raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(scorers)}")
-    scorer = Scorer("truth") if supervision == "gt" else scorers[kind]
-    poolings: list[AttentionPooling | None] = [None] * len(places)
+    scorer = ScorerConfig("ground_truth") if supervision == "gt" else scorers[kind]
+    poolings: list[AttentionPoolingConfig | None] = [None] * len(places)
     for i, place in enumerate(places):
         if place != "skip":
             # Nothing entered a convolution before the first: there the published models score what is pooled.
             current = reads == "curr" or i == 0
-            poolings[i] = AttentionPooling(RULES[rule](float(place)), scorer, "current" if current else "previous")
+            poolings[i] = AttentionPoolingConfig(
+                SELECTIONS[rule](float(place)), scorer, "current" if current else "previous"
+            )
     return tuple(poolings)
 
 
@@ -140,8 +145,8 @@ def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
     place = 0
     for i in range(len(network.filters)):
         pooling = network.poolings[i] if i < len(network.poolings) else None
-        if isinstance(pooling, AttentionPooling):
-            if pooling.scorer.kind != "truth":
+        if isinstance(pooling, AttentionPoolingConfig):
+            if pooling.scorer.kind != "ground_truth":
                 params[f"pool_{i}"] = {
                     "scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer, min(network.order, 2))
                 }
@@ -154,7 +159,7 @@ def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
     return params
 
 
-def _scorer(weights: Arrays, name: str, scorer: Scorer, order: int) -> dict[str, Any]:
+def _scorer(weights: Arrays, name: str, scorer: ScorerConfig, order: int) -> dict[str, Any]:
     match scorer.kind:
         case "linear":
             return {"projection": {"kernel": weights[f"{name}.weight"].T}}

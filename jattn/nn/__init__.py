@@ -1,12 +1,22 @@
 """Networks: the topology, Chebyshev convolutions, attention pooling, DiffPool, the configured network."""
 
-from jattn.nn._attention_pooling import AttentionPooling, Pool, Pooled, Rule, Threshold, TopK
+from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult, Select, Threshold, TopK
 from jattn.nn._chebyshev import Aggregation, chebyshev_terms
 from jattn.nn._convolution import ChebyGINConv, Linear
-from jattn.nn._diffpool import DiffPool
+from jattn.nn._diffpool import DiffPoolConfig
 from jattn.nn._network import PRECISIONS, Network, Output, Precision
-from jattn.nn._scorers import Scorer, normalize_target
-from jattn.nn._topology import HIGHEST, SUM_OFFSET, Blocks, Edges, Readout, Softmax, Topology, blocks, edges
+from jattn.nn._scorers import ScorerConfig, normalize_target
+from jattn.nn._topology import (
+    HIGHEST,
+    SUM_OFFSET,
+    BlockTopology,
+    Readout,
+    Softmax,
+    SparseTopology,
+    Topology,
+    block_topology,
+    sparse_topology,
+)
 
 __all__ = [
     "HIGHEST",
@@ -14,25 +24,25 @@ __all__ = [
     "SUM_OFFSET",
     "Aggregation",
     "AttentionPooling",
-    "Blocks",
+    "AttentionPoolingConfig",
+    "BlockTopology",
     "ChebyGINConv",
-    "DiffPool",
-    "Edges",
+    "DiffPoolConfig",
     "Linear",
     "Network",
     "Output",
-    "Pool",
-    "Pooled",
+    "PoolingResult",
     "Precision",
     "Readout",
-    "Rule",
-    "Scorer",
+    "ScorerConfig",
+    "Select",
     "Softmax",
+    "SparseTopology",
     "Threshold",
     "TopK",
     "Topology",
-    "blocks",
+    "block_topology",
     "chebyshev_terms",
-    "edges",
     "normalize_target",
+    "sparse_topology",
 ]

@@ -10,12 +10,12 @@ from jaxtyping import Array, Bool, Float
 
 from jattn._options import expect_one_of, set_numbers
 from jattn.nn._chebyshev import Aggregation
-from jattn.nn._scorers import AttentionScorer, Scorer, normalize_target
+from jattn.nn._scorers import Scorer, ScorerConfig, normalize_target
 from jattn.nn._topology import Softmax, Topology
 
 Reads = Literal["current", "previous"]
 # (alpha, topology before pooling) -> which nodes stay. Hashable, since networks are.
-Rule = Callable[[Float[Array, " nodes"], Topology], Bool[Array, " nodes"]]
+Select = Callable[[Float[Array, " nodes"], Topology], Bool[Array, " nodes"]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Threshold:
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Which nodes to keep."""
-        return topology.kept & (alpha > self.tau)
+        return topology.node_mask & (alpha > self.tau)
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class TopK:
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Which nodes to keep."""
-        size = topology.size
+        size = topology.num_nodes
         keep = size - jnp.round(size * jnp.float32(1 - self.ratio))
         # Rows in order of graph, then of falling alpha, dropped nodes last; lexsort is stable, so the lower index wins.
-        order = jnp.lexsort((jnp.where(topology.kept, -alpha, jnp.inf), topology.graph_of))
+        order = jnp.lexsort((jnp.where(topology.node_mask, -alpha, jnp.inf), topology.node_graph))
         place = jnp.zeros_like(order).at[order].set(jnp.arange(len(order)))
-        rank = place - topology.spread(jnp.cumsum(topology.n_node) - topology.n_node)
-        return topology.kept & (rank < topology.spread(keep.astype(rank.dtype)))
+        rank = place - topology.broadcast_to_nodes(jnp.cumsum(topology.n_node) - topology.n_node)
+        return topology.node_mask & (rank < topology.broadcast_to_nodes(keep.astype(rank.dtype)))
 
 
-RULES: dict[str, type[Threshold] | type[TopK]] = {"threshold": Threshold, "topk": TopK}  # by name, in files
+SELECTIONS: dict[str, type[Threshold] | type[TopK]] = {"threshold": Threshold, "topk": TopK}  # by name, in files
 
 
 @dataclass(frozen=True)
-class AttentionPooling:
+class AttentionPoolingConfig:
     """One attention pooling, placed before a convolution.
 
     Attributes:
@@ -74,22 +74,22 @@ class AttentionPooling:
       softmax: "clamped", the paper's, which is not shift-invariant, or "plain"; `Topology.softmax` has both.
     """
 
-    rule: Rule
-    scorer: Scorer = Scorer()
-    reads: Reads = "current"
+    select: Select
+    scorer: ScorerConfig = ScorerConfig()
+    score_from: Reads = "current"
     softmax: Softmax = "clamped"
 
     def __post_init__(self) -> None:
-        if not callable(self.rule) or isinstance(self.rule, type):
+        if not callable(self.select) or isinstance(self.select, type):
             expected = "Threshold(tau), TopK(ratio) or a function of (alpha, topology)"
-            raise ValueError(f"rule: {self.rule!r} is no rule, expected {expected}")
-        if not isinstance(self.scorer, Scorer):
+            raise ValueError(f"rule: {self.select!r} is no rule, expected {expected}")
+        if not isinstance(self.scorer, ScorerConfig):
             raise ValueError(f"scorer: expected a Scorer, got {self.scorer!r}")
         expect_one_of("softmax", self.softmax, Softmax)
-        expect_one_of("reads", self.reads, Reads)
+        expect_one_of("reads", self.score_from, Reads)
 
 
-class Pooled(NamedTuple):
+class PoolingResult(NamedTuple):
     """What one pooling did.
 
     Attributes:
@@ -99,11 +99,11 @@ class Pooled(NamedTuple):
     """
 
     attention: Float[Array, " nodes"]
-    present: Bool[Array, " nodes"]
-    kept: Bool[Array, " nodes"]
+    node_mask_in: Bool[Array, " nodes"]
+    node_mask: Bool[Array, " nodes"]
 
 
-class Pool(nn.Module):
+class AttentionPooling(nn.Module):
     r"""Pools by attention: x_i becomes alpha_i x_i, then nodes drop out of the topology.
 
     .. math:: \alpha = \mathrm{softmax}(\mathrm{score}(x)), \quad Z_i = \alpha_i X_i
@@ -116,7 +116,7 @@ class Pool(nn.Module):
       aggregation: the model's aggregation, used by such a scorer.
     """
 
-    config: AttentionPooling
+    config: AttentionPoolingConfig
     order: int = 2
     aggregation: Aggregation = "mean"
 
@@ -125,27 +125,27 @@ class Pool(nn.Module):
         self,
         x: Float[Array, "nodes features"],
         topology: Topology,
-        scored: Float[Array, "nodes scored_features"] | None = None,
+        score_features: Float[Array, "nodes scored_features"] | None = None,
         target: Float[Array, " nodes"] | None = None,
-    ) -> tuple[Float[Array, "nodes features"], Topology, Pooled]:
+    ) -> tuple[Float[Array, "nodes features"], Topology, PoolingResult]:
         """The pooled features, the reduced topology, and what was done.
 
         Args:
           x: features to pool; rows of dropped nodes have to be finite.
           topology: the graphs before pooling.
-          scored: features to score; x where not given.
-          target: target attention, read by the "truth" scorer alone.
+          score_features: features to score; x where not given.
+          target: target attention, read by the "ground_truth" scorer alone.
         """
-        if self.config.scorer.kind == "truth":
+        if self.config.scorer.kind == "ground_truth":
             if target is None:
                 raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')
             alpha = normalize_target(target, topology)
         else:
-            scores = AttentionScorer(self.config.scorer, self.order, self.aggregation, name="scorer")(
-                x if scored is None else scored, topology
+            scores = Scorer(self.config.scorer, self.order, self.aggregation, name="scorer")(
+                x if score_features is None else score_features, topology
             )
             alpha = topology.softmax(scores, self.config.softmax)
-        reduced = topology.keep(self.config.rule(alpha, topology))
+        reduced = topology.subgraph(self.config.select(alpha, topology))
         # Weights of 0 drop the rows too: x is finite, its own dropped rows are 0.
-        weight = reduced.zero_dropped(alpha)
-        return weight[:, None] * x, reduced, Pooled(alpha, topology.kept, reduced.kept)
+        weight = reduced.mask_nodes(alpha)
+        return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)

@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Array, Int, Shaped
 
 from jattn._cost_model import cost_model
-from jattn.nn._kernels import lay_out
-from jattn.nn._topology import Blocks
+from jattn.nn._kernels import permute_rows
+from jattn.nn._topology import BlockTopology
 
 
-class Layout(NamedTuple):
+class CompactLayout(NamedTuple):
     """How kept nodes are laid out.
 
     Attributes:
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
     block: int
 
 
-def layouts(topology: Blocks) -> tuple[Layout, ...]:
+def layouts(topology: BlockTopology) -> tuple[CompactLayout, ...]:
     """Layouts with room for the cost model's shares of a topology's rows, smallest first."""
     blocks, block, _ = topology.adjacency.shape
     made, costs = [], cost_model()
@@ -37,18 +37,18 @@ def layouts(topology: Blocks) -> tuple[Layout, ...]:
         least = max(1, -(-int(share * blocks * block) // costs.compact_rows))
         groups = min(range(least, 2 * least + 1), key=lambda n: n * -(-blocks // n))  # so that few rows are left over
         merged = -(-blocks // groups)
-        made.append(Layout(merged, -(-int(share * merged * block) // 8) * 8))
+        made.append(CompactLayout(merged, -(-int(share * merged * block) // 8) * 8))
     return tuple(made)
 
 
-def first_that_fits(topology: Blocks, options: tuple[Layout, ...]) -> Int[Array, ""]:
+def smallest_fitting(topology: BlockTopology, options: tuple[CompactLayout, ...]) -> Int[Array, ""]:
     """The first layout that has room for all kept nodes; the number of layouts where none has."""
-    by_block = topology.kept.reshape(topology.adjacency.shape[:2]).sum(1)
+    by_block = topology.node_mask.reshape(topology.adjacency.shape[:2]).sum(1)
     fits = [jnp.all(_by_group(by_block, option.merged).sum(1) <= option.block) for option in options]
     return jnp.argmax(jnp.stack([*fits, jnp.array(True)]))
 
 
-class Places(NamedTuple):
+class RowMap(NamedTuple):
     """Where rows go in a layout; numbers out of range stand for nowhere.
 
     Attributes:
@@ -60,43 +60,43 @@ class Places(NamedTuple):
     place_of: Int[Array, " nodes"]
 
 
-def compact(topology: Blocks, layout: Layout) -> tuple[Blocks, Places]:
+def compact(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockTopology, RowMap]:
     """The topology of kept nodes alone, in the rows of a layout that has room for them."""
     blocks, block, _ = topology.adjacency.shape
     nodes, groups = blocks * block, -(-blocks // layout.merged)
     size = groups * layout.block
-    kept = _by_group(topology.kept, layout.merged * block)
+    kept = _by_group(topology.node_mask, layout.merged * block)
     place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], size)
     place_of = place.reshape(-1)[:nodes]
     rows = jnp.arange(nodes, nodes + size).at[place_of].set(jnp.arange(nodes), mode="drop")
-    places = Places(rows, place_of)
+    places = RowMap(rows, place_of)
     last = np.minimum(np.arange(1, groups + 1) * layout.merged * block, nodes) - 1
-    behind = jnp.repeat(topology.graph_of[last], layout.block)
-    graph_of = jnp.where(rows < nodes, take(topology.graph_of, places), behind)
+    behind = jnp.repeat(topology.node_graph[last], layout.block)
+    graph_of = jnp.where(rows < nodes, gather_rows(topology.node_graph, places), behind)
     by_group = rows.reshape(groups, layout.block)
     own_block, column = by_group // block, by_group % block
     entry = (jnp.minimum(by_group, nodes - 1) * block)[:, :, None] + column[:, None]
     weights = topology.adjacency.reshape(-1).at[entry].get(mode="promise_in_bounds")
     joined = (own_block[:, :, None] == own_block[:, None]) & (by_group < nodes)[:, None]
-    return Blocks(
+    return BlockTopology(
         n_node=jnp.bincount(graph_of, length=len(topology.n_node)),
-        graph_of=graph_of,
-        real=topology.real,
-        kept=rows < nodes,
-        degrees=take(topology.degrees, places),
-        largest=topology.largest,
+        node_graph=graph_of,
+        graph_mask=topology.graph_mask,
+        node_mask=rows < nodes,
+        degrees=gather_rows(topology.degrees, places),
+        max_nodes=topology.max_nodes,
         adjacency=jnp.where(joined, weights, 0),
     ), places
 
 
-def take(x: Shaped[Array, " nodes *features"], places: Places) -> Shaped[Array, " rows *features"]:
+def gather_rows(x: Shaped[Array, " nodes *features"], places: RowMap) -> Shaped[Array, " rows *features"]:
     """X in the rows of a layout, 0 where there is no node."""
-    return lay_out(x, places.rows, places.place_of)
+    return permute_rows(x, places.rows, places.place_of)
 
 
-def put_back(x: Shaped[Array, " rows *features"], places: Places) -> Shaped[Array, " nodes *features"]:
+def scatter_rows(x: Shaped[Array, " rows *features"], places: RowMap) -> Shaped[Array, " nodes *features"]:
     """The inverse of `take`, 0 for nodes that were dropped."""
-    return lay_out(x, places.place_of, places.rows)
+    return permute_rows(x, places.place_of, places.rows)
 
 
 def _by_group(x: Array, size: int) -> Array:

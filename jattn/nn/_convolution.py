@@ -121,7 +121,7 @@ class ChebyGINConv(nn.Module):
         if self.hidden is None:
             return first(self.features, "linear")
         second = Linear(self.features, **numbers, name="linear")
-        return topology.zero_dropped(second(nn.relu(first(self.hidden, "hidden_layer"))))
+        return topology.mask_nodes(second(nn.relu(first(self.hidden, "hidden_layer"))))
 
 
 def _weights(

@@ -10,11 +10,11 @@ from jaxtyping import Array, Float
 from jattn._options import expect_at_least, set_numbers
 from jattn.nn._chebyshev import Aggregation
 from jattn.nn._convolution import ChebyGINConv
-from jattn.nn._topology import HIGHEST, Blocks, Topology
+from jattn.nn._topology import HIGHEST, BlockTopology, Topology
 
 
 @dataclass(frozen=True)
-class DiffPool:
+class DiffPoolConfig:
     """One DiffPool, placed before a convolution (Ying et al. 2018).
 
     Attributes:
@@ -28,10 +28,10 @@ class DiffPool:
         expect_at_least(1, clusters=self.clusters)
 
 
-class ClusterPool(nn.Module):
+class DiffPool(nn.Module):
     """Pools by clusters that a convolution assigns nodes to, of the network's own kind: Ying et al. 2018, eq. 6."""
 
-    config: DiffPool
+    config: DiffPoolConfig
     order: int
     aggregation: Aggregation
     hidden: int | None
@@ -39,17 +39,17 @@ class ClusterPool(nn.Module):
     @nn.compact
     def __call__(
         self, x: Float[Array, "nodes features"], topology: Topology
-    ) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
+    ) -> tuple[Float[Array, "rows features"], BlockTopology, Float[Array, " graphs"]]:
         """The clusters' features, their topology, and each graph's auxiliary loss."""
         assignment = ChebyGINConv(
             self.config.clusters, self.order, self.aggregation, self.hidden, precision=HIGHEST, name="assignment"
         )
-        return cluster(x, assignment(x, topology), topology)
+        return dense_diff_pool(x, assignment(x, topology), topology)
 
 
-def cluster(
+def dense_diff_pool(
     x: Float[Array, "nodes features"], scores: Float[Array, "nodes clusters"], topology: Topology
-) -> tuple[Float[Array, "rows features"], Blocks, Float[Array, " graphs"]]:
+) -> tuple[Float[Array, "rows features"], BlockTopology, Float[Array, " graphs"]]:
     r"""The clusters' features and topology, graph after graph, and each graph's auxiliary loss.
 
     .. math:: S = \mathrm{softmax}(\mathrm{scores}), \quad X' = S^T X, \quad A' = S^T A S
@@ -70,14 +70,14 @@ def cluster(
       topology: the graphs.
     """
     features, clusters = x.shape[1], scores.shape[1]
-    log_s = jax.nn.log_softmax(topology.zero_dropped(scores))
-    s = topology.zero_dropped(jnp.exp(log_s))
+    log_s = jax.nn.log_softmax(topology.mask_nodes(scores))
+    s = topology.mask_nodes(jnp.exp(log_s))
     neighbours = topology.multiply(s)
     products = topology.outer_sum(s, jnp.concatenate([x, neighbours, s], axis=1))
     pooled, adjacency, overlap = jnp.split(products, [features, features + clusters], axis=2)
 
-    count = jnp.maximum(topology.size, 1)
-    square = topology.sum(topology.squared().degrees) - 2 * jnp.trace(adjacency, axis1=1, axis2=2)
+    count = jnp.maximum(topology.num_nodes, 1)
+    square = topology.sum(topology.square_weights().degrees) - 2 * jnp.trace(adjacency, axis1=1, axis2=2)
     square += (overlap**2).sum((1, 2))
     # The root's derivative at 0, which is what an emptied graph has, is infinite. Rounding may give less than 0.
     distance = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
@@ -85,15 +85,15 @@ def cluster(
     return pooled.reshape(-1, features), _of_clusters(adjacency, topology), (distance + entropy) / count
 
 
-def _of_clusters(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> Blocks:
+def _of_clusters(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> BlockTopology:
     """The topology of clusters, each graph's a block."""
     graphs, clusters, _ = adjacency.shape
-    return Blocks(
+    return BlockTopology(
         n_node=jnp.full(graphs, clusters),
-        graph_of=jnp.repeat(jnp.arange(graphs), clusters),
-        real=topology.real,
-        kept=jnp.repeat(topology.size > 0, clusters),
+        node_graph=jnp.repeat(jnp.arange(graphs), clusters),
+        graph_mask=topology.graph_mask,
+        node_mask=jnp.repeat(topology.num_nodes > 0, clusters),
         degrees=adjacency.sum(2).reshape(-1),
-        largest=clusters,
+        max_nodes=clusters,
         adjacency=adjacency,
     )

@@ -15,11 +15,11 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from jattn._cost_model import cost_model
 
-LARGEST = "largest"
+SEGMENT_ARGMAX = "segment_argmax"
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def symmetric_product(
+def block_product(
     adjacency: Float[Array, "blocks block block"],
     x: Float[Array, "blocks block features"],
     precision: PrecisionLike = None,
@@ -28,12 +28,12 @@ def symmetric_product(
     return _blocks_times(adjacency, x, "bij,bjf->bif", "bfj,bji->bfi", precision)
 
 
-@functools.partial(symmetric_product.defjvp, symbolic_zeros=True)
+@functools.partial(block_product.defjvp, symbolic_zeros=True)
 def _symmetric_product_jvp(
     precision: PrecisionLike, primals: tuple[Array, Array], tangents: tuple[Any, Any]
 ) -> tuple[Array, Array]:
     (adjacency, x), (of_adjacency, of_x) = primals, tangents
-    y = symmetric_product(adjacency, x, precision)
+    y = block_product(adjacency, x, precision)
     # A^T, whose transpose is A.
     by_x = by_adjacency = None
     if not _is_zero(of_x):
@@ -53,7 +53,7 @@ def _blocks_times(adjacency: Array, x: Array, product: str, of_rows: str, precis
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def masked_affine(
+def masked_linear(
     x: Float[Array, "rows inputs"],
     kept: Bool[Array, " rows"],
     weights: Float[Array, "inputs+1 out"],
@@ -67,7 +67,7 @@ def masked_affine(
     return jnp.matmul(_with_kept(x, kept), weights, precision=precision)
 
 
-@functools.partial(masked_affine.defjvp, symbolic_zeros=True)
+@functools.partial(masked_linear.defjvp, symbolic_zeros=True)
 def _masked_affine_jvp(
     precision: PrecisionLike, primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]
 ) -> tuple[Array, Array]:
@@ -86,7 +86,7 @@ def _with_kept(x: Array, kept: Array) -> Array:
     return jnp.concatenate([x, kept[:, None].astype(x.dtype)], axis=1)
 
 
-class Sparse(NamedTuple):
+class EllCoo(NamedTuple):
     """A sparse symmetric matrix: the first entries of each row side by side, the others as a list.
 
     A CPU sums entries side by side several times as fast as those of a list, which it adds one after another; but where
@@ -100,51 +100,51 @@ class Sparse(NamedTuple):
       list_values: their values, [entries].
     """
 
-    columns: Int[Array, "rows width"]
-    values: Float[Array, "rows width"]
-    list_rows: Int[Array, " entries"]
-    list_columns: Int[Array, " entries"]
-    list_values: Float[Array, " entries"]
+    ell_columns: Int[Array, "rows width"]
+    ell_values: Float[Array, "rows width"]
+    coo_rows: Int[Array, " entries"]
+    coo_columns: Int[Array, " entries"]
+    coo_values: Float[Array, " entries"]
 
 
 @jax.custom_jvp
-def sparse_product(adjacency: Sparse, x: Float[Array, "rows features"]) -> Float[Array, "rows features"]:
+def ell_coo_product(adjacency: EllCoo, x: Float[Array, "rows features"]) -> Float[Array, "rows features"]:
     """The product A x for a sparse A = A^T. Its VJP multiplies by A, which gathers where A^T would scatter."""
-    return _gathered(adjacency, x, adjacency.values, adjacency.list_values)
+    return _gathered(adjacency, x, adjacency.ell_values, adjacency.coo_values)
 
 
-@functools.partial(sparse_product.defjvp, symbolic_zeros=True)
-def _sparse_product_jvp(primals: tuple[Sparse, Array], tangents: tuple[Sparse, Any]) -> tuple[Array, Array]:
+@functools.partial(ell_coo_product.defjvp, symbolic_zeros=True)
+def _sparse_product_jvp(primals: tuple[EllCoo, Array], tangents: tuple[EllCoo, Any]) -> tuple[Array, Array]:
     (adjacency, x), (of_adjacency, of_x) = primals, tangents
-    y = sparse_product(adjacency, x)
+    y = ell_coo_product(adjacency, x)
     by_x = None if _is_zero(of_x) else _scattered(adjacency, of_x, y.dtype)
-    of_values = (of_adjacency.values, of_adjacency.list_values)
+    of_values = (of_adjacency.ell_values, of_adjacency.coo_values)
     by_values = None
     if not all(map(_is_zero, of_values)):
-        own = (adjacency.values, adjacency.list_values)
+        own = (adjacency.ell_values, adjacency.coo_values)
         by_values = _gathered(
             adjacency, x, *(jnp.zeros_like(v) if _is_zero(d) else d for v, d in zip(own, of_values, strict=True))
         )
     return y, _sum_of(y, by_x, by_values)
 
 
-def _gathered(adjacency: Sparse, x: Array, values: Array, list_values: Array) -> Array:
+def _gathered(adjacency: EllCoo, x: Array, values: Array, list_values: Array) -> Array:
     """A x, where the entries of A are `values` and `list_values`."""
     # The list is first, and never empty: a loop that starts from a scattered array XLA does not fuse into the next
     # product, where it would compute a row anew for every entry that reads it. One entry alone would not be a scatter.
-    rows, columns, list_values = _never_empty(adjacency.list_rows, adjacency.list_columns, list_values)
+    rows, columns, list_values = _never_empty(adjacency.coo_rows, adjacency.coo_columns, list_values)
     y = jnp.zeros_like(x, jnp.result_type(x, values)).at[rows].add(list_values[:, None] * x[columns])
-    for column, value in zip(adjacency.columns.T, values.T, strict=True):
+    for column, value in zip(adjacency.ell_columns.T, values.T, strict=True):
         y = y + value[:, None] * x.at[column].get(mode="promise_in_bounds")
     return y
 
 
-def _scattered(adjacency: Sparse, x: Array, dtype: Any) -> Array:
+def _scattered(adjacency: EllCoo, x: Array, dtype: Any) -> Array:
     """A^T x by scattering. Its transpose is `_gathered` step by step: what comes last here comes first there."""
     y = jnp.zeros_like(x, dtype)
-    for column, value in reversed(list(zip(adjacency.columns.T, adjacency.values.T, strict=True))):
+    for column, value in reversed(list(zip(adjacency.ell_columns.T, adjacency.ell_values.T, strict=True))):
         y = y.at[column].add(value[:, None] * x, mode="promise_in_bounds")
-    rows, columns, values = _never_empty(adjacency.list_rows, adjacency.list_columns, adjacency.list_values)
+    rows, columns, values = _never_empty(adjacency.coo_rows, adjacency.coo_columns, adjacency.coo_values)
     return y.at[columns].add(values[:, None] * x[rows])
 
 
@@ -153,7 +153,7 @@ def _never_empty(*arrays: Any) -> list[Array]:
 
 
 @jax.custom_jvp
-def lay_out(
+def permute_rows(
     x: Shaped[Array, " rows *features"], rows: Int[Array, " places"], place_of: Int[Array, " rows"]
 ) -> Shaped[Array, " places *features"]:
     """`x[rows]`, where no row has two places; 0 where there is none. Its VJP gathers, where a scatter would take long.
@@ -166,10 +166,10 @@ def lay_out(
     return x.at[rows].get(mode="fill", fill_value=0)
 
 
-@functools.partial(lay_out.defjvp, symbolic_zeros=True)
+@functools.partial(permute_rows.defjvp, symbolic_zeros=True)
 def _lay_out_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Any, Any, Any]) -> tuple[Array, Any]:
     (x, rows, place_of), (of_x, _, _) = primals, tangents
-    y = lay_out(x, rows, place_of)
+    y = permute_rows(x, rows, place_of)
     if _is_zero(of_x):
         return y, _sum_of(y)
     return y, jnp.zeros_like(y).at[place_of].add(of_x, mode="drop")  # whose transpose gathers
@@ -198,7 +198,7 @@ def _segment_max_jvp(
     is_largest = (x == largest[segment]) & (x > least)
     row = jnp.where(is_largest, jnp.arange(len(x), dtype=jnp.int32)[:, None], len(x))
     first = jax.ops.segment_min(row, segment, segments, indices_are_sorted=True)
-    is_first = jnp.arange(len(x))[:, None] == checkpoint_name(first, LARGEST)[segment]
+    is_first = jnp.arange(len(x))[:, None] == checkpoint_name(first, SEGMENT_ARGMAX)[segment]
     moved = jax.ops.segment_sum(jnp.where(is_first, of_x, 0), segment, segments, indices_are_sorted=True)
     return largest, moved
 

@@ -12,13 +12,13 @@ from jraph import GraphsTuple
 
 from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, setting
 from jattn.graphs import GRAPH_ID, TERMS
-from jattn.nn._attention_pooling import AttentionPooling, Pool, Pooled
+from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult
 from jattn.nn._chebyshev import Aggregation
-from jattn.nn._compaction import Layout, compact, first_that_fits, layouts, put_back, take
+from jattn.nn._compaction import CompactLayout, compact, gather_rows, layouts, scatter_rows, smallest_fitting
 from jattn.nn._convolution import ChebyGINConv, Linear
-from jattn.nn._diffpool import ClusterPool, DiffPool
-from jattn.nn._kernels import LARGEST
-from jattn.nn._topology import HIGHEST, Blocks, Readout, Topology, edges
+from jattn.nn._diffpool import DiffPool, DiffPoolConfig
+from jattn.nn._kernels import SEGMENT_ARGMAX
+from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, sparse_topology
 
 # How convolutions compute: float32 at the highest precision that a device has, or at the one that it takes for quick
 # enough (TF32 on GPUs, bfloat16 products on TPUs), or in bfloat16.
@@ -28,7 +28,9 @@ PRECISIONS: dict[str, dict[str, Any]] = {
     "default": {"dtype": None, "precision": jax.lax.Precision.DEFAULT},
     "bfloat16": {"dtype": jnp.bfloat16, "precision": jax.lax.Precision.DEFAULT},
 }
-Done = Pooled | Float[Array, "graphs"]  # what an attention pooling did, or each graph's auxiliary loss of a DiffPool
+Done = (
+    PoolingResult | Float[Array, "graphs"]
+)  # what an attention pooling did, or each graph's auxiliary loss of a DiffPool
 
 
 class Output(NamedTuple):
@@ -41,7 +43,7 @@ class Output(NamedTuple):
     """
 
     prediction: Float[Array, "graphs outputs"]
-    poolings: tuple[Pooled, ...]
+    poolings: tuple[PoolingResult, ...]
     auxiliary: tuple[Float[Array, " graphs"], ...] = ()
 
 
@@ -74,7 +76,7 @@ class Network(nn.Module):
     hidden: int | None = None
     readout: Readout = "sum"
     outputs: int = 1
-    poolings: tuple[AttentionPooling | DiffPool | None, ...] = ()
+    poolings: tuple[AttentionPoolingConfig | DiffPoolConfig | None, ...] = ()
     dropout: float = 0.0
     compact: bool = setting(False, "nothing")
     dtype: Dtype | None = None
@@ -99,17 +101,17 @@ class Network(nn.Module):
         if len(self.poolings) > len(self.filters):
             raise ValueError(f"poolings: {len(self.poolings)} entries for {len(self.filters)} convolutions")
         first, clustered = next(iter(self.poolings), None), False
-        if isinstance(first, AttentionPooling) and first.reads == "previous":
+        if isinstance(first, AttentionPoolingConfig) and first.score_from == "previous":
             raise ValueError(
                 "poolings: nothing entered a convolution before the first one; let its pooling read 'current'"
             )
         for i, pooling in enumerate(self.poolings):
-            if not isinstance(pooling, AttentionPooling | DiffPool | None):
+            if not isinstance(pooling, AttentionPoolingConfig | DiffPoolConfig | None):
                 expected = "AttentionPooling(rule), DiffPool(clusters) or None"
                 raise ValueError(f"poolings[{i}]: {pooling!r} is no pooling, expected {expected}")
-            if clustered and isinstance(pooling, AttentionPooling):
+            if clustered and isinstance(pooling, AttentionPoolingConfig):
                 raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to be before it")
-            clustered = clustered or isinstance(pooling, DiffPool)
+            clustered = clustered or isinstance(pooling, DiffPoolConfig)
         if clustered and self.compact:
             raise ValueError("compact: with DiffPool there are no dropped rows to leave out; expected False")
 
@@ -128,14 +130,14 @@ class Network(nn.Module):
         Raises:
           ValueError: the graph is not padded.
         """
-        topology = edges(graph) if topology is None else topology
-        x = topology.zero_dropped(graph.nodes["features"].astype(jnp.float32))
+        topology = sparse_topology(graph) if topology is None else topology
+        x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
         z, done = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get(TERMS))
         if self.dropout and train:
             ids = graph.globals[GRAPH_ID] if GRAPH_ID in (graph.globals or {}) else jnp.arange(len(z))
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
-        poolings = tuple(of for of in done if isinstance(of, Pooled))
-        auxiliary = tuple(of for of in done if not isinstance(of, Pooled))
+        poolings = tuple(of for of in done if isinstance(of, PoolingResult))
+        auxiliary = tuple(of for of in done if not isinstance(of, PoolingResult))
         return Output(self.output_map()(z), poolings, auxiliary)
 
     @nn.nowrap
@@ -167,15 +169,15 @@ class Network(nn.Module):
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
             return self._convolve(i, x, target, topology, terms)
-        if isinstance(pooling, DiffPool):
-            cluster_pool = ClusterPool(pooling, self.order, self.aggregation, self.hidden, name=f"pool_{i}")
+        if isinstance(pooling, DiffPoolConfig):
+            cluster_pool = DiffPool(pooling, self.order, self.aggregation, self.hidden, name=f"pool_{i}")
             x, topology, auxiliary = cluster_pool(x, topology)
             z, later = self._convolve(i, x, None, topology)
             return z, (auxiliary, *later)
-        scored = x if pooling.reads == "current" else previous
-        pool = Pool(pooling, self.order, self.aggregation, name=f"pool_{i}")
+        scored = x if pooling.score_from == "current" else previous
+        pool = AttentionPooling(pooling, self.order, self.aggregation, name=f"pool_{i}")
         x, topology, pooled = pool(x, topology, scored, target)
-        if not self.compact or not isinstance(topology, Blocks) or self.is_initializing():
+        if not self.compact or not isinstance(topology, BlockTopology) or self.is_initializing():
             z, later = self._convolve(i, x, target, topology)
         else:
             z, later = self._convolve_kept(i, x, target, topology)
@@ -191,28 +193,28 @@ class Network(nn.Module):
         return topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout), ()
 
     def _convolve_kept(
-        self, i: int, x: Array, target: Array | None, topology: Blocks
+        self, i: int, x: Array, target: Array | None, topology: BlockTopology
     ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
         """`_convolve` on the rows of kept nodes."""
 
-        def in_layout(layout: Layout) -> Callable[..., Any]:
-            def convolve(network: Network, x: Array, target: Array | None, topology: Blocks) -> Any:
+        def in_layout(layout: CompactLayout) -> Callable[..., Any]:
+            def convolve(network: Network, x: Array, target: Array | None, topology: BlockTopology) -> Any:
                 reduced, places = compact(topology, layout)
-                target = None if target is None else take(target, places)
-                z, poolings = network._convolve(i, take(x, places), target, reduced)
-                return z, jax.tree.map(lambda of_row: put_back(of_row, places), poolings)
+                target = None if target is None else gather_rows(target, places)
+                z, poolings = network._convolve(i, gather_rows(x, places), target, reduced)
+                return z, jax.tree.map(lambda of_row: scatter_rows(of_row, places), poolings)
 
             return convolve
 
-        def in_place(network: Network, x: Array, target: Array | None, topology: Blocks) -> Any:
+        def in_place(network: Network, x: Array, target: Array | None, topology: BlockTopology) -> Any:
             return network._convolve(i, x, target, topology)
 
         options = layouts(topology)
         branches = [
-            nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(LARGEST))
+            nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX))
             for branch in [*map(in_layout, options), in_place]
         ]
-        return nn.switch(first_that_fits(topology, options), branches, self, x, target, topology)
+        return nn.switch(smallest_fitting(topology, options), branches, self, x, target, topology)
 
 
 def _drop_out(

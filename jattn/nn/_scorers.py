@@ -13,18 +13,18 @@ from jattn.nn._chebyshev import Aggregation
 from jattn.nn._convolution import ChebyGINConv, Linear, linear_init
 from jattn.nn._topology import HIGHEST, SUM_OFFSET, Topology
 
-Kind = Literal["linear", "mlp", "network", "truth"]
+Kind = Literal["linear", "mlp", "gnn", "ground_truth"]
 Distribution = Literal["normal", "uniform", "default"]
 
 
 @dataclass(frozen=True)
-class Scorer:
+class ScorerConfig:
     """What scores nodes.
 
     Attributes:
-      kind: "linear" (p . x, no bias; Knyazev et al. 2019, section 2.2), "mlp" (one hidden ReLU layer), "network" (a
-        graph network of `layers` convolutions with `filters` features, the last with 1) or "truth" (target attention
-        itself, no weights).
+      kind: "linear" (p . x, no bias; Knyazev et al. 2019, section 2.2), "mlp" (one hidden ReLU layer), "gnn" (a
+        graph network of `layers` convolutions with `filters` features, the last with 1) or "ground_truth" (target
+        attention itself, no weights).
       hidden: hidden units of the MLP.
       filters: features of the graph network's layers before the last.
       layers: convolutions of the graph network.
@@ -48,7 +48,7 @@ class Scorer:
         expect_at_least(0, scale=self.scale)
 
 
-class AttentionScorer(nn.Module):
+class Scorer(nn.Module):
     """Scores [nodes] from features, by the rule of a `Scorer`; at the highest precision, whatever features' dtype is.
 
     Attributes:
@@ -57,7 +57,7 @@ class AttentionScorer(nn.Module):
       aggregation: the model's aggregation, used by a graph network.
     """
 
-    config: Scorer
+    config: ScorerConfig
     order: int
     aggregation: Aggregation
 
@@ -71,12 +71,12 @@ class AttentionScorer(nn.Module):
             case "mlp":
                 first = Linear(self.config.hidden, self._initializer(), precision=HIGHEST, name="hidden_layer")
                 scores = Linear(1, precision=HIGHEST, name="linear")(nn.relu(first(x)))
-            case "network":
+            case "gnn":
                 for _ in range(self.config.layers - 1):
                     x = nn.relu(self._convolution(self.config.filters)(x, topology))
                 scores = self._convolution(1)(x, topology)
             case other:
-                raise ValueError(f"scorer {other!r} has no weights: expected 'linear', 'mlp' or 'network'")
+                raise ValueError(f"scorer {other!r} has no weights: expected 'linear', 'mlp' or 'gnn'")
         return scores[:, 0]
 
     def _convolution(self, features: int) -> ChebyGINConv:
@@ -95,5 +95,5 @@ class AttentionScorer(nn.Module):
 
 def normalize_target(target: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:
     """Target attention divided by (its sum over the graph's kept nodes + 1e-7), 0 for dropped nodes."""
-    target = topology.zero_dropped(target)
-    return target / topology.spread(topology.sum(target) + SUM_OFFSET)
+    target = topology.mask_nodes(target)
+    return target / topology.broadcast_to_nodes(topology.sum(target) + SUM_OFFSET)

@@ -1,6 +1,6 @@
 """Pictures of attention on graphs and on images, as matplotlib figures that `save` writes."""
 
 from jattn.plots._graphs import ATTENTION, attention_figure, save
-from jattn.plots._superpixels import Shown, View, superpixel_figure
+from jattn.plots._superpixels import ImageRow, ImageVariant, superpixel_figure
 
-__all__ = ["ATTENTION", "Shown", "View", "attention_figure", "save", "superpixel_figure"]
+__all__ = ["ATTENTION", "ImageRow", "ImageVariant", "attention_figure", "save", "superpixel_figure"]

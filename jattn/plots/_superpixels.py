@@ -22,7 +22,7 @@ BORDER, WRONG = "0.5", TARGET
 HATCHED: dict[str, Any] = {"facecolor": "white", "edgecolor": to_rgba(DROPPED, 0.7), "hatch": "/////", "linewidth": 0}
 
 
-class View(NamedTuple):
+class ImageVariant(NamedTuple):
     """One version of an image's graph, such as a noisy one, and what a network makes of it.
 
     Attributes:
@@ -38,7 +38,7 @@ class View(NamedTuple):
     predicted: int
 
 
-class Shown(NamedTuple):
+class ImageRow(NamedTuple):
     """An image to draw.
 
     Attributes:
@@ -52,11 +52,11 @@ class Shown(NamedTuple):
     segments: Int[np.ndarray, "height width"]
     target: Float[np.ndarray, " nodes"]
     label: int
-    views: Mapping[str, View]
+    views: Mapping[str, ImageVariant]
     title: str = ""
 
 
-def superpixel_figure(images: Sequence[Shown]) -> Figure:
+def superpixel_figure(images: Sequence[ImageRow]) -> Figure:
     """Images as superpixels, a row each: the target attention, then the input and the attention of every view.
 
     Attention and target are coloured relative to the largest of their graph; NaN counts as 0. Dropped superpixels are
@@ -80,7 +80,7 @@ def superpixel_figure(images: Sequence[Shown]) -> Figure:
     texts = [f"{image.title}\nlabel {image.label}".lstrip() for image in images]
     # In inches, panels and gaps in turn; below the panels are the colour bar and the legend.
     widths = ([PANEL, 0.2] * targets + [PANEL, 0.06, PANEL, 0.2] * len(names))[:-1]
-    heights = [size for image in images for size in (PANEL * _tallness(image.segments), 0.27)]
+    heights = [size for image in images for size in (PANEL * _aspect_ratio(image.segments), 0.27)]
     left, bottom = 0.2 + 0.08 * max(len(line) for text in texts for line in text.split("\n")), 0.75
     width, height = max(left + sum(widths) + 0.1, 3.5), bottom + sum(heights) + 0.5
     right, top = left + sum(widths), bottom + sum(heights)
@@ -111,11 +111,11 @@ def superpixel_figure(images: Sequence[Shown]) -> Figure:
             for (channels, _), name in zip(pairs, names, strict=True):
                 style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "textcoords": "offset points"}
                 channels.annotate(name, (0, 1), (0, 18), xycoords="axes fraction", **style)
-    _explain(figure)
+    _add_legend(figure)
     return figure
 
 
-def _expect_drawable(image: Shown, names: Sequence[str], where: str) -> None:
+def _expect_drawable(image: ImageRow, names: Sequence[str], where: str) -> None:
     """Raises ValueError, naming the argument, unless all the arrays of an image go together."""
     segments = image.segments
     if segments.ndim != 2 or not segments.size:
@@ -135,12 +135,12 @@ def _expect_drawable(image: Shown, names: Sequence[str], where: str) -> None:
             raise ValueError(f"{where}.{of}: expected {wanted} for {count} superpixels, got {list(shape)}")
 
 
-def _tallness(segments: Int[np.ndarray, "height width"]) -> float:
+def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
     height, width = segments.shape
     return min(max(height / width, 0.3), 3)
 
 
-def _draw_view(channels: Axes, attention: Axes, image: Shown, view: View) -> None:
+def _draw_view(channels: Axes, attention: Axes, image: ImageRow, view: ImageVariant) -> None:
     rgb = np.broadcast_to(np.clip(np.nan_to_num(view.channels), 0, 1), (len(view.channels), 3))
     _fill(channels, image.segments, rgb)
     colors = _colors(view.attention)
@@ -172,7 +172,7 @@ def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np
     axes.spines[:].set(edgecolor=BORDER, linewidth=0.6)
 
 
-def _explain(figure: Figure) -> None:
+def _add_legend(figure: Figure) -> None:
     """Colour bar and legend, within 0.75 inches from below."""
     height = figure.get_figheight()
     where = figure.add_axes((0.25, 0.63 / height, 0.5, 0.1 / height))

@@ -20,7 +20,7 @@ TOLD = 2048  # bytes of an error's message that other processes are told
 Tree = TypeVar("Tree")
 
 
-def parts_of(seeds: int) -> int:
+def devices_per_seed(seeds: int) -> int:
     """Devices that share the work of each seed: as many for each as there are, where seeds need half of all or less.
 
     Raises:
@@ -29,12 +29,12 @@ def parts_of(seeds: int) -> int:
     return len(jax.devices()) // _seed_devices(seeds)
 
 
-def over_devices(
+def shard_seeds(
     function: Callable[..., Any],
     seeds: int,
     *specs: tuple[str | None, ...],
     result: tuple[str, ...] = (SEEDS,),
-    one_by_one: bool = False,
+    sequential: bool = False,
     optimize: bool = True,
     costs: CostModel | None = None,
 ) -> Any:
@@ -48,17 +48,17 @@ def over_devices(
         all devices have all of it.
       result: as `specs`, for all that `function` returns: ("seeds",) where it is the same on all of a seed's devices,
         as `sum_parts` leaves it; ("seeds", "parts") where each returns its own, as an axis of 1.
-      one_by_one: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
+      sequential: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
       optimize: False for what runs once, which compiles in a third of the time.
       costs: the cost model that the program goes by; today's where not given.
 
     Returns:
       The compiled function, whose results have leading axes as `result` names them.
     """
-    shape = _seed_devices(seeds), parts_of(seeds)
+    shape = _seed_devices(seeds), devices_per_seed(seeds)
     mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
     axes = tuple(0 if SEEDS in spec else None for spec in specs)
-    of_seeds = _alone if seeds == shape[0] else _one_by_one if one_by_one else jax.vmap
+    of_seeds = _without_seed_axis if seeds == shape[0] else _sequentially if sequential else jax.vmap
     mapped, costs = of_seeds(function, axes), costs or cost_model()
 
     def with_costs(*arguments: Any) -> Any:
@@ -82,8 +82,8 @@ def over_devices(
     return on_all
 
 
-def over_batches(
-    function: Callable[[Any, Any, Any], Any], seeds: int, one_by_one: bool, costs: CostModel
+def shard_batches(
+    function: Callable[[Any, Any, Any], Any], seeds: int, sequential: bool, costs: CostModel
 ) -> Callable[..., Any]:
     """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
 
@@ -92,22 +92,22 @@ def over_batches(
     """
 
     def of_part(params: Any, split: Any, batches: Any) -> Any:
-        return sum_parts(function(params, split, batches[0]))
+        return psum_shards(function(params, split, batches[0]))
 
-    return over_devices(of_part, seeds, (SEEDS,), (), (PARTS,), one_by_one=one_by_one, costs=costs)
+    return shard_seeds(of_part, seeds, (SEEDS,), (), (PARTS,), sequential=sequential, costs=costs)
 
 
-def sum_parts(tree: Tree) -> Tree:
+def psum_shards(tree: Tree) -> Tree:
     """The sum over all parts of arrays of which each part has filled its own rows, zeros elsewhere."""
     return jax.tree.map(lambda x: jax.lax.psum(x.astype(jnp.float32), PARTS).astype(x.dtype), tree)
 
 
-def is_first() -> bool:
+def is_main_process() -> bool:
     """Whether this process is the one that writes files; so it is where it is the only one."""
     return jax.process_index() == 0
 
 
-def fetch(tree: Tree) -> Tree:
+def to_host(tree: Tree) -> Tree:
     """Arrays as numpy ones, whole in every process, which all have to call this."""
 
     def whole(x: Any) -> Any:
@@ -119,7 +119,7 @@ def fetch(tree: Tree) -> Tree:
     return jax.device_get(jax.tree.map(whole, tree))
 
 
-def share(tree: Tree) -> Tree:
+def broadcast_from_main(tree: Tree) -> Tree:
     """The first process's numpy arrays, in all processes; theirs have to have the same shapes."""
     return tree if jax.process_count() == 1 else jax.tree.map(lambda of_all: of_all[0], _of_each_device(tree))
 
@@ -166,7 +166,7 @@ def _of_each_device(tree: Tree) -> Tree:
         shape = (len(jax.devices()), *np.shape(x))
         return jax.make_array_from_callback(shape, sharding, lambda index: np.asarray(x)[None])
 
-    return fetch(jax.tree.map(join, tree))
+    return to_host(jax.tree.map(join, tree))
 
 
 def _same(x: jax.Array) -> jax.Array:
@@ -177,7 +177,7 @@ def _all_devices() -> Mesh:
     return Mesh(np.array(jax.devices()), ("all",))
 
 
-def everywhere(tree: Tree) -> Tree:
+def replicate(tree: Tree) -> Tree:
     """Arrays that all processes have, for compiled functions that run on all of their devices."""
     place = jax.device_put if jax.process_count() == 1 else _placed
     return place(tree, NamedSharding(_all_devices(), PartitionSpec()))
@@ -197,7 +197,7 @@ def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
     return jax.tree.map(place, tree)
 
 
-def _alone(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+def _without_seed_axis(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
     """What `vmap` does for one seed, without its axis in every product: XLA lays those out less well."""
 
     def mapped(*arguments: Any) -> Any:
@@ -210,7 +210,7 @@ def _alone(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callab
     return mapped
 
 
-def _one_by_one(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
+def _sequentially(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
     """What `vmap` does, one seed after another."""
 
     def mapped(*arguments: Any) -> Any:

@@ -23,7 +23,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
-from jattn.batching import Batch, Bucket, Split, gather, scatter
+from jattn.batching import Batch, Bucket, DeviceDataset, gather, scatter
 from jattn.graphs import GRAPH_ID
 from jattn.nn import Network, Output, Precision
 from jattn.training._losses import Task, attention_loss, auxiliary_loss, task_loss
@@ -68,7 +68,7 @@ class TrainConfig:
             expect_one_of("precision", self.precision, Precision)
 
 
-class State(NamedTuple):
+class TrainState(NamedTuple):
     """What training changes."""
 
     params: Params
@@ -87,10 +87,10 @@ class Predictions(NamedTuple):
 
     prediction: Float[AnyArray, "*seeds graphs outputs"]
     attention: tuple[Float[AnyArray, "*seeds nodes"], ...]
-    kept: tuple[Bool[AnyArray, "*seeds nodes"], ...]
+    node_masks: tuple[Bool[AnyArray, "*seeds nodes"], ...]
 
 
-class Train(NamedTuple):
+class TrainFunctions(NamedTuple):
     """The two functions that `make_train` makes.
 
     Attributes:
@@ -98,8 +98,11 @@ class Train(NamedTuple):
       epoch: (state, split, batches [steps, entries]) -> (state, (mean loss, Predictions as made on the way)).
     """
 
-    init: Callable[[PRNGKeyArray, Split], State]
-    epoch: Callable[[State, Split, Int[Array, "steps entries"]], tuple[State, tuple[Float[Array, ""], Predictions]]]
+    init: Callable[[PRNGKeyArray, DeviceDataset], TrainState]
+    epoch: Callable[
+        [TrainState, DeviceDataset, Int[Array, "steps entries"]],
+        tuple[TrainState, tuple[Float[Array, ""], Predictions]],
+    ]
 
 
 def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
@@ -124,7 +127,7 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None =
 
 def make_train(
     network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int, axis: str | None = None
-) -> Train:
+) -> TrainFunctions:
     """The functions that train `network` on batches of the size of `bucket`, for one seed.
 
     Args:
@@ -141,36 +144,38 @@ def make_train(
     def over_all(x: Any) -> Any:
         return jax.lax.psum(x, axis) if axis else x
 
-    def init(key: PRNGKeyArray, split: Split) -> State:
+    def init(key: PRNGKeyArray, split: DeviceDataset) -> TrainState:
         init_key, key = jax.random.split(key)
         batch = gather(split, jnp.full(bucket.graphs, -1), bucket)
         params = network.init(init_key, batch.graph, batch.topology)["params"]
-        return State(params, optimizer.init(params), key)
+        return TrainState(params, optimizer.init(params), key)
 
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
         graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
         rngs = {"dropout": key}
         output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
-        total = task_loss(output.prediction, graph.globals["label"], topology.real, config.task, count)
+        total = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, config.task, count)
         for per_graph in output.auxiliary:
-            total += auxiliary_loss(per_graph, topology.real, count)
+            total += auxiliary_loss(per_graph, topology.graph_mask, count)
         if config.attention_weight:
             target = graph.nodes["attention"]
             for pooled in output.poolings:
                 total += config.attention_weight * attention_loss(pooled, target, topology, count)
         return total, output
 
-    def step(state: State, split: Split, ids: Array, count: Array) -> tuple[State, tuple[Array, Batch, Output]]:
+    def step(
+        state: TrainState, split: DeviceDataset, ids: Array, count: Array
+    ) -> tuple[TrainState, tuple[Array, Batch, Output]]:
         batch = gather(split, ids, bucket)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
         (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
         with jax.numpy_dtype_promotion("standard"):  # optax raises a float to the power of an integer
             updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
-        return State(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
+        return TrainState(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
-    def epoch(state: State, split: Split, batches: Array) -> tuple[State, tuple[Array, Predictions]]:
-        def body(state: State, step_input: tuple[Array, Array]) -> tuple[State, Any]:
+    def epoch(state: TrainState, split: DeviceDataset, batches: Array) -> tuple[TrainState, tuple[Array, Predictions]]:
+        def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
             ids, count = step_input
             state, (value, batch, output) = step(state, split, ids, count)
             return state, (value * count.astype(value.dtype), batch.graph_ids, batch.node_ids, output)
@@ -180,15 +185,15 @@ def make_train(
         predictions = in_split_order(split, graph_ids, node_ids, outputs)
         return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
 
-    return Train(init, epoch)
+    return TrainFunctions(init, epoch)
 
 
 def make_predict(
     network: Network, bucket: Bucket
-) -> Callable[[Params, Split, Int[Array, "steps entries"]], Predictions]:
+) -> Callable[[Params, DeviceDataset, Int[Array, "steps entries"]], Predictions]:
     """A function that predicts the graphs of some batches; what it says of a split's other graphs is 0."""
 
-    def predict(params: Params, split: Split, batches: Array) -> Predictions:
+    def predict(params: Params, split: DeviceDataset, batches: Array) -> Predictions:
         def one(ids: Array) -> tuple[Array, Array, Output]:
             batch = gather(split, ids, bucket)
             output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology))
@@ -200,12 +205,12 @@ def make_predict(
 
 
 def in_split_order(
-    split: Split, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
+    split: DeviceDataset, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
 ) -> Predictions:
     """The outputs of several batches, [steps, ...], laid out in the order of the split."""
     graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
     return Predictions(
         scatter(graphs, graph_ids, outputs.prediction),
         tuple(scatter(nodes, node_ids, pooled.attention) for pooled in outputs.poolings),
-        tuple(scatter(nodes, node_ids, pooled.kept) for pooled in outputs.poolings),
+        tuple(scatter(nodes, node_ids, pooled.node_mask) for pooled in outputs.poolings),
     )

@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Num
 
 from jattn._options import expect_one_of
-from jattn.nn import SUM_OFFSET, Pooled, Topology, normalize_target
+from jattn.nn import SUM_OFFSET, PoolingResult, Topology, normalize_target
 
 Task = Literal["regression", "classification"]
 LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
@@ -17,7 +17,7 @@ LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
 def task_loss(
     prediction: Float[Array, "graphs outputs"],
     label: Num[Array, " graphs"],
-    real: Bool[Array, " graphs"],
+    graph_mask: Bool[Array, " graphs"],
     task: Task,
     count: Num[Array, ""] | None = None,
 ) -> Float[Array, ""]:
@@ -26,7 +26,7 @@ def task_loss(
     Args:
       prediction: outputs.
       label: what they should be: a number, or a class counted from 0.
-      real: which graphs are not padding.
+      graph_mask: which graphs are not padding.
       task: what is predicted.
       count: what the sum is divided by, where these are a part of the graphs to average; their number where not given.
 
@@ -34,12 +34,12 @@ def task_loss(
       ValueError: the task is not known, or prediction or label has another shape than it needs.
     """
     expect_of_task(prediction, label, task)
-    prediction, label = jnp.where(real[:, None], prediction, 0), jnp.where(real, label, 0)
+    prediction, label = jnp.where(graph_mask[:, None], prediction, 0), jnp.where(graph_mask, label, 0)
     if task == "regression":
         per_graph = (prediction[:, 0] - label.astype(prediction.dtype)) ** 2
     else:
         per_graph = optax.softmax_cross_entropy_with_integer_labels(prediction, label.astype(jnp.int32))
-    return _mean(per_graph, real, count)
+    return _mean(per_graph, graph_mask, count)
 
 
 def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
@@ -53,7 +53,7 @@ def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
 
 
 def attention_loss(
-    pooled: Pooled, target: Float[Array, " nodes"], topology: Topology, count: Num[Array, ""] | None = None
+    pooled: PoolingResult, target: Float[Array, " nodes"], topology: Topology, count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
     r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
 
@@ -68,26 +68,26 @@ def attention_loss(
       topology: the graphs as the network was given them.
       count: as for `task_loss`.
     """
-    before = topology.keep(pooled.present)
+    before = topology.subgraph(pooled.node_mask_in)
     target = normalize_target(target, before)
     positive = target > 0
     log_target = jnp.log(jnp.where(positive, target, 1.0))
     log_alpha = jnp.log(jnp.where(positive, pooled.attention, 1.0) + LOG_OFFSET)
     divergence = before.sum(jnp.where(positive, target * (log_target - log_alpha), 0.0))
-    return _mean(divergence / (before.size + SUM_OFFSET), topology.real, count)
+    return _mean(divergence / (before.num_nodes + SUM_OFFSET), topology.graph_mask, count)
 
 
 def auxiliary_loss(
-    per_graph: Float[Array, " graphs"], real: Bool[Array, " graphs"], count: Num[Array, ""] | None = None
+    per_graph: Float[Array, " graphs"], graph_mask: Bool[Array, " graphs"], count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
     """The auxiliary loss of one DiffPool (`jattn.nn._diffpool.cluster` has the equation), mean over real graphs.
 
     Args:
       per_graph: that of each graph.
-      real: which graphs are not padding.
+      graph_mask: which graphs are not padding.
       count: as for `task_loss`.
     """
-    return _mean(per_graph, real, count)
+    return _mean(per_graph, graph_mask, count)
 
 
 def _mean(

@@ -14,12 +14,21 @@ from jraph import GraphsTuple
 
 from jattn._cost_model import CostModel, cost_model
 from jattn._options import as_int, expect_at_least, expect_seeds
-from jattn.batching import Bucket, Split, pack, plan, put, shuffled_batches, size_classes
+from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, pack, shuffled_batches, size_classes
 from jattn.batching._packing import round_up
 from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_target
-from jattn.nn import Network, chebyshev_terms, edges
-from jattn.training._devices import PARTS, SEEDS, everywhere, fetch, over_batches, over_devices, parts_of, sum_parts
-from jattn.training._epoch import Params, Predictions, State, TrainConfig, make_predict, make_train
+from jattn.nn import Network, chebyshev_terms, sparse_topology
+from jattn.training._devices import (
+    PARTS,
+    SEEDS,
+    devices_per_seed,
+    psum_shards,
+    replicate,
+    shard_batches,
+    shard_seeds,
+    to_host,
+)
+from jattn.training._epoch import Params, Predictions, TrainConfig, TrainState, make_predict, make_train
 from jattn.training._losses import Task
 
 # Compiled programs that are kept, of each kind. One takes about 250 of the 65,530 memory maps that Linux allows a
@@ -38,12 +47,12 @@ class Epoch(NamedTuple):
     """
 
     number: int
-    state: State
+    state: TrainState
     loss: Float[Array, " seeds"]
     predictions: Predictions
 
 
-class Training(NamedTuple):
+class Trainer(NamedTuple):
     """Training that is ready to start, or to be gone on with.
 
     Attributes:
@@ -51,8 +60,8 @@ class Training(NamedTuple):
       run: (state, epochs that it has been trained for) -> the epochs after that, one by one.
     """
 
-    state: State
-    run: Callable[[State, int], Iterator[Epoch]]
+    state: TrainState
+    run: Callable[[TrainState, int], Iterator[Epoch]]
 
 
 def train_seeds(
@@ -63,10 +72,10 @@ def train_seeds(
     epochs: int,
     batch_size: int = 32,
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
-    members: Sequence[Int[np.ndarray, " _"]] | None = None,
+    train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Iterator[Epoch]:
     """Trains one network a seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`."""
-    training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, members)
+    training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, train_ids)
     yield from training.run(training.state, 0)
 
 
@@ -78,8 +87,8 @@ def prepare_seeds(
     epochs: int,
     batch_size: int = 32,
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
-    members: Sequence[Int[np.ndarray, " _"]] | None = None,
-) -> Training:
+    train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
+) -> Trainer:
     """Makes ready to train one network a seed, all in one program.
 
     Training that goes on from the state after some epoch ends as if it had not stopped there, to the last bit.
@@ -92,42 +101,42 @@ def prepare_seeds(
       epochs: how many, in all.
       batch_size: graphs a step; the last step of an epoch takes what is left.
       attention: target attention of each seed; that of `graphs` for all where not given.
-      members: for each seed the graphs that it trains on; all where not given. So seeds of different training sets, or
-        of folds of one, train in one program. Predictions for other graphs are 0.
+      train_ids: for each seed the graphs that it trains on; all where not given. So seeds of different training
+        sets, or of folds of one, train in one program. Predictions for other graphs are 0.
 
     Raises:
       ValueError: a number is not positive, there are no seeds or no graphs, a seed has more than 32 bits, `attention`
-        has the wrong shape or is negative or not finite somewhere, a label is not a class, or members are not as many
+        has the wrong shape or is negative or not finite somewhere, a label is not a class, or train_ids are not as many
         for each seed as make the same number of steps.
     """
     expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
     for seed in seeds:
         expect_seeds(as_int("seeds", seed), 1)
-    split = put(graphs)
+    split = device_put(graphs)
     _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
     target = np.asarray(graphs.nodes["attention"])
     attention = np.tile(target, (len(seeds), 1)) if attention is None else attention
     if np.shape(attention) != (len(seeds), len(target)):
         raise ValueError(f"attention: expected shape {(len(seeds), len(target))}, got {np.shape(attention)}")
     expect_target("attention", np.asarray(attention))
-    orders = _orders(seeds, epochs, np.asarray(graphs.n_node), batch_size, members)
-    batches, bucket = pack(graphs, orders, parts_of(len(seeds)))  # [seeds, epochs, steps, parts, entries]
-    split = everywhere(_with_first_terms(split, network))
+    orders = _batches_by_seed(seeds, epochs, np.asarray(graphs.n_node), batch_size, train_ids)
+    batches, bucket = pack(graphs, orders, devices_per_seed(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    split = replicate(_with_first_terms(split, network))
     train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
-    own = np.asarray(attention, np.float32), _places(members, len(seeds), len(graphs.n_node))
+    own = np.asarray(attention, np.float32), _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
 
     def epoch(
-        state: State, split: Split, own: tuple[Array, Array], batches: Array
-    ) -> tuple[State, tuple[Array, Predictions]]:
+        state: TrainState, split: DeviceDataset, own: tuple[Array, Array], batches: Array
+    ) -> tuple[TrainState, tuple[Array, Predictions]]:
         split = split.with_attention(own[0])
         graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: own[1]})
         state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
-        return state, (loss, sum_parts(predictions))
+        return state, (loss, psum_shards(predictions))
 
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
-    run_epoch = over_devices(epoch, len(seeds), *specs, one_by_one=run_one_by_one(network, graphs, bucket.nodes))
+    run_epoch = shard_seeds(epoch, len(seeds), *specs, sequential=run_sequentially(network, graphs, bucket.nodes))
 
-    def run(state: State, done: int) -> Iterator[Epoch]:
+    def run(state: TrainState, done: int) -> Iterator[Epoch]:
         ahead = None
         for number in range(done + 1, epochs + 1):
             state, (loss, predictions) = ahead or run_epoch(state, split, own, batches[:, number - 1])
@@ -139,7 +148,7 @@ def prepare_seeds(
             yield Epoch(number, state, loss, predictions)
 
     keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
-    return Training(over_devices(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+    return Trainer(shard_seeds(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
 
 
 def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
@@ -152,7 +161,7 @@ def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task)
         raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {outputs - 1}")
 
 
-def _with_first_terms(split: Split, network: Network) -> Split:
+def _with_first_terms(split: DeviceDataset, network: Network) -> DeviceDataset:
     """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them.
 
     Without them too where a pooling comes first or the network is of a subclass: features may be others then.
@@ -168,7 +177,7 @@ def _with_first_terms(split: Split, network: Network) -> Split:
 
     @jax.jit
     def terms_of(graphs: GraphsTuple) -> Array:
-        topology = edges(graphs, jnp.ones(len(graphs.n_node), bool))
+        topology = sparse_topology(graphs, jnp.ones(len(graphs.n_node), bool))
         x = graphs.nodes["features"].astype(jnp.float32)
         return jnp.concatenate(chebyshev_terms(x, topology, network.order, network.aggregation), axis=1)
 
@@ -176,47 +185,49 @@ def _with_first_terms(split: Split, network: Network) -> Split:
     return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
 
 
-def run_one_by_one(network: Network, graphs: GraphsTuple, rows: int) -> bool:
+def run_sequentially(network: Network, graphs: GraphsTuple, rows: int) -> bool:
     """Whether many seeds are quicker one after another than side by side: where so many rows of one fill a cache."""
     width = max(graphs.nodes["features"].shape[1], *network.filters)
     return network.compact or cost_model().runs_sequentially(rows, width)
 
 
-def _orders(
+def _batches_by_seed(
     seeds: Sequence[int],
     epochs: int,
     n_node: Int[np.ndarray, " graphs"],
     batch_size: int,
-    members: Sequence[Int[np.ndarray, " _"]] | None,
+    train_ids: Sequence[Int[np.ndarray, " _"]] | None,
 ) -> Int[np.ndarray, "seeds epochs steps batch"]:
     """The batches of every seed, filled up with -1."""
-    if members is None:
+    if train_ids is None:
         return np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
-    if len(members) != len(seeds):
-        raise ValueError(f"members: those of {len(members)} seeds are given, there are {len(seeds)} seeds")
-    for i, own in enumerate(members):
+    if len(train_ids) != len(seeds):
+        raise ValueError(f"train_ids: those of {len(train_ids)} seeds are given, there are {len(seeds)} seeds")
+    for i, own in enumerate(train_ids):
         if not np.issubdtype(own.dtype, np.integer):
-            raise ValueError(f"members[{i}]: expected numbers of graphs, got {own.dtype}")
+            raise ValueError(f"train_ids[{i}]: expected numbers of graphs, got {own.dtype}")
         if len(own) and not (own.min() >= 0 and own.max() < len(n_node)):
-            raise ValueError(f"members[{i}]: {own.min()} to {own.max()}, but graphs are 0 to {len(n_node) - 1}")
+            raise ValueError(f"train_ids[{i}]: {own.min()} to {own.max()}, but graphs are 0 to {len(n_node) - 1}")
         if len(np.unique(own)) < len(own):
-            raise ValueError(f"members[{i}]: a graph is there twice")
-    steps = sorted({-(-len(own) // batch_size) for own in members})
+            raise ValueError(f"train_ids[{i}]: a graph is there twice")
+    steps = sorted({-(-len(own) // batch_size) for own in train_ids})
     if len(steps) != 1 or not steps[0]:
-        raise ValueError(f"members: expected the same number of steps an epoch for each seed, at least 1, got {steps}")
+        raise ValueError(
+            f"train_ids: expected the same number of steps an epoch for each seed, at least 1, got {steps}"
+        )
     orders = [
         np.append(own, -1)[shuffled_batches(seed, epochs, n_node[own], batch_size)]
-        for seed, own in zip(seeds, members, strict=True)
+        for seed, own in zip(seeds, train_ids, strict=True)
     ]
     return np.stack(orders)
 
 
-def _places(
-    members: Sequence[Int[np.ndarray, " _"]] | None, seeds: int, graphs: int
+def _dropout_ids(
+    train_ids: Sequence[Int[np.ndarray, " _"]] | None, seeds: int, graphs: int
 ) -> Int[np.ndarray, "seeds graphs"]:
     """The place of every graph in the training set of each seed, which dropout goes by."""
     places = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
-    for of_seed, own in zip(places, members or (), strict=False):
+    for of_seed, own in zip(places, train_ids or (), strict=False):
         of_seed[own] = np.arange(len(own))
     return places
 
@@ -234,19 +245,19 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     Raises:
       ValueError: there are no graphs, the weights have no axis of seeds, or they are not this network's.
     """
-    seeds, costs = seeds_of(params), cost_model()
+    seeds, costs = num_seeds(params), cost_model()
     rounded = fits_one_batch(graphs, costs.evaluation_rows)
-    split = everywhere(put(graphs, rounded))
-    params, parts = fetch(params), []  # from whichever devices they are on
+    split = replicate(device_put(graphs, rounded))
+    params, parts = to_host(params), []  # from whichever devices they are on
     expect_params(network, params, graphs)
-    for packed in plan(graphs, costs.evaluation_rows, parts_of(seeds), size_classes(graphs)):
+    for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), size_classes(graphs)):
         batches, bucket = round_up(*packed) if rounded else packed
-        one_by_one = run_one_by_one(network, graphs, bucket.nodes)
+        one_by_one = run_sequentially(network, graphs, bucket.nodes)
         predict = _compiled_predict(network, bucket, seeds, one_by_one, costs)
-        parts.append(fetch(predict(params, split, batches)))
-    result, count = jax.tree.map(_join, *parts), len(graphs.n_node)
+        parts.append(to_host(predict(params, split, batches)))
+    result, count = jax.tree.map(_sum_shards, *parts), len(graphs.n_node)
     of_nodes = [
-        jax.tree.map(lambda x: x[:, : int(np.sum(graphs.n_node))], of) for of in (result.attention, result.kept)
+        jax.tree.map(lambda x: x[:, : int(np.sum(graphs.n_node))], of) for of in (result.attention, result.node_masks)
     ]
     return Predictions(result.prediction[:, :count], *of_nodes)
 
@@ -282,13 +293,13 @@ def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]
         rows, one = jnp.zeros(8), jnp.zeros(1, int)
         nodes = {"features": jnp.zeros((8, features)), "attention": rows}
         graph = GraphsTuple(nodes, rows[:1], one, one, {}, jnp.array([7, 1]), jnp.array([0, 1]))
-        return network.init(jax.random.key(0), graph, edges(graph, jnp.array([True, False])))["params"]
+        return network.init(jax.random.key(0), graph, sparse_topology(graph, jnp.array([True, False])))["params"]
 
     params = jax.eval_shape(init)
     return {"/".join(name): array.shape for name, array in flatten_dict(params).items()}
 
 
-def seeds_of(params: Params) -> int:
+def num_seeds(params: Params) -> int:
     """How many networks' weights these are, by those of the output map.
 
     Raises:
@@ -309,9 +320,9 @@ def seeds_of(params: Params) -> int:
 def _compiled_predict(
     network: Network, bucket: Bucket, seeds: int, one_by_one: bool, costs: CostModel
 ) -> Callable[..., Predictions]:
-    return over_batches(make_predict(network, bucket), seeds, one_by_one, costs)
+    return shard_batches(make_predict(network, bucket), seeds, one_by_one, costs)
 
 
-def _join(*parts: np.ndarray) -> np.ndarray:
+def _sum_shards(*parts: np.ndarray) -> np.ndarray:
     """Joins arrays of which each has its own rows filled and zeros elsewhere."""
     return sum(parts[1:], start=parts[0])

@@ -16,11 +16,11 @@ from programs import changed_costs
 from jattn._cost_model import cost_model
 from jattn.attribution import _seeds as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
-from jattn.attribution._khop import chunks_of, radii, whole_graph, without_each
-from jattn.batching import gather, pack, pad, put
+from jattn.attribution._khop import full_graph_activations, predict_without_each, receptive_fields, subgraph_batches
+from jattn.batching import device_put, gather, pack, pad
 from jattn.datasets import read_tu, tu_graphs
 from jattn.graphs import from_arrays, from_networkx, select
-from jattn.nn import AttentionPooling, Network, Scorer, Threshold, edges
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
 
 NETWORKS = {
     "chebynet": Network((5, 4, 3), order=3, readout="max", outputs=3),
@@ -73,16 +73,16 @@ def params_of(network, seeds):
 def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
     graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
     done, by_ball = [], []
-    chunked = left_out.chunks_of
-    monkeypatch.setattr(left_out, "chunks_of", lambda *a: by_ball.append(chunked(*a)) or by_ball[-1])
+    chunked = left_out.subgraph_batches
+    monkeypatch.setattr(left_out, "subgraph_batches", lambda *a: by_ball.append(chunked(*a)) or by_ball[-1])
     actual = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification", done.append)
     assert len(by_ball) == 5
     assert sum(chunks is not None and len(chunks.removed) > 2 for chunks in by_ball) >= 3
     assert sum(done) == 6
     with changed_costs(subgraph_nodes=10**9):
         expected = leave_one_out_seeds(NETWORKS[name], params, graphs, "classification")
-    assert (expected.moved > 0.01).all()
-    np.testing.assert_allclose(actual.moved, expected.moved, rtol=1e-4)
+    assert (expected.total_change > 0.01).all()
+    np.testing.assert_allclose(actual.total_change, expected.total_change, rtol=1e-4)
     np.testing.assert_allclose(actual.attention, expected.attention, atol=1e-5)
     np.testing.assert_allclose(actual.target, expected.target, atol=1e-5)
 
@@ -99,27 +99,27 @@ def test_seeds_side_by_side_give_what_they_do_one_after_another(small):
 @pytest.mark.slow
 def test_in_double_precision_they_agree_to_nine_digits(small):
     network, graph = NETWORKS["chebynet"], GRAPHS[1]
-    chunks = chunks_of(graph, network, width=2)
+    chunks = subgraph_batches(graph, network, width=2)
     ids, bucket = pack(graph, np.zeros((1, 1), int), dense=False)
-    bucket = bucket._replace(width=2, rest=100)
-    assert (chunks.beyond_row >= 0).sum() > 100
+    bucket = bucket._replace(ell_width=2, coo_capacity=100)
+    assert (chunks.coo_row >= 0).sum() > 100
 
     @jax.jit
     def by_balls(params, split):
         batch = gather(split, jnp.asarray(ids[0, 0]), bucket)
-        prediction, whole = whole_graph(network, params, batch.graph, batch.topology)
-        return prediction[0], jax.lax.map(functools.partial(without_each, network, params, whole), chunks)
+        prediction, whole = full_graph_activations(network, params, batch.graph, batch.topology)
+        return prediction[0], jax.lax.map(functools.partial(predict_without_each, network, params, whole), chunks)
 
     @jax.jit
     def by_copies(params, padded):
-        topology, row = edges(padded), jnp.arange(len(padded.nodes["attention"]))
+        topology, row = sparse_topology(padded), jnp.arange(len(padded.nodes["attention"]))
         network_of = functools.partial(network.apply, {"params": params}, padded)
         whole = network_of(topology).prediction[0]
-        return whole, jax.lax.map(lambda i: network_of(topology.keep(row != i)).prediction[0], jnp.arange(48))
+        return whole, jax.lax.map(lambda i: network_of(topology.subgraph(row != i)).prediction[0], jnp.arange(48))
 
     with jax.enable_x64(True):
         params = jax.tree.map(lambda x: x[0].astype(jnp.float64), params_of(network, 1))
-        prediction, without = by_balls(params, put(graph))
+        prediction, without = by_balls(params, device_put(graph))
         expected, expected_without = by_copies(params, jax.tree.map(jnp.asarray, pad(graph)))
     assert expected.dtype == np.float64
     np.testing.assert_allclose(prediction, expected, rtol=1e-9)
@@ -132,10 +132,10 @@ def test_in_double_precision_they_agree_to_nine_digits(small):
 )
 def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
     graph = nx.gnm_random_graph(nodes, edges_of, seed=seed)
-    chunks = chunks_of(graph_of(graph, seed), NETWORKS[name], width=2)
+    chunks = subgraph_batches(graph_of(graph, seed), NETWORKS[name], width=2)
     beyond = np.maximum([graph.degree(i) - 2 for i in graph], 0)
     first = np.cumsum(beyond) - beyond
-    *changed, reach = radii(NETWORKS[name])
+    *changed, reach = receptive_fields(NETWORKS[name])
     removed = chunks.removed[chunks.removed >= 0]
     assert removed.tolist() == list(range(nodes))
     for of_chunk in zip(*chunks, strict=True):
@@ -154,13 +154,13 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
 
 def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made():
     network, grid = NETWORKS["chebynet"], GRAPHS[1]
-    assert chunks_of(grid, network, 3) is not None
-    assert chunks_of(grid, network, 3, most=0.3) is None
+    assert subgraph_batches(grid, network, 3) is not None
+    assert subgraph_batches(grid, network, 3, most=0.3) is None
     with changed_costs(subgraph_edges=20):
-        assert chunks_of(grid, network, 4) is not None
-        assert chunks_of(grid, network, 3) is None
+        assert subgraph_batches(grid, network, 4) is not None
+        assert subgraph_batches(grid, network, 3) is None
     with changed_costs(subgraph_rows=40):
-        assert chunks_of(grid, network, 4) is None
+        assert subgraph_batches(grid, network, 4) is None
 
 
 def test_only_large_graphs_without_hubs_are_looked_at(small):
@@ -168,15 +168,15 @@ def test_only_large_graphs_without_hubs_are_looked_at(small):
     dense = from_arrays(np.ones((30, 3)), *np.nonzero(np.ones((30, 30))))
     graphs = jraph.batch_np([GRAPHS[0], star, dense, graph_of(nx.path_graph(5)), GRAPHS[1]])
     assert left_out._large_and_sparse(network, graphs).tolist() == [0, 2, 4]
-    pooled = network.clone(poolings=(None, AttentionPooling(Threshold(0.1), Scorer())))
+    pooled = network.clone(poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig())))
     assert not len(left_out._large_and_sparse(pooled, graphs))
 
 
 def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
     graphs = jraph.batch_np([graph_of(nx.circulant_graph(210, range(1, 11))), graph_of(nx.cycle_graph(210))])
     crowded, sparse = (left_out._bucket(graphs, i, 2, others) for i, others in enumerate((210 * 18, 0)))
-    assert (crowded.nodes, crowded.edges, crowded.rest) == (400, 6400, 6400)
-    assert (sparse.nodes, sparse.edges, sparse.rest) == (400, 800, 50)
+    assert (crowded.nodes, crowded.edges, crowded.coo_capacity) == (400, 6400, 6400)
+    assert (sparse.nodes, sparse.edges, sparse.coo_capacity) == (400, 800, 50)
 
 
 def test_on_graphs_of_proteins_they_agree_with_copies(shared):
@@ -191,7 +191,7 @@ def test_on_graphs_of_proteins_they_agree_with_copies(shared):
     with changed_costs(subgraph_nodes=10**9):
         expected = leave_one_out_seeds(network, params, graphs, "classification")
     difference = np.abs(actual.attention - expected.attention)
-    moved = np.repeat(expected.moved, graphs.n_node, axis=1)  # which the labels divide by
+    moved = np.repeat(expected.total_change, graphs.n_node, axis=1)  # which the labels divide by
     assert np.minimum(difference, difference * moved).max() <= 1e-6
 
 
@@ -208,10 +208,10 @@ def test_a_subclass_has_labels_of_its_own_forward_pass():
     network = Residual((4,), order=2, outputs=2)
     graph = graph_of(nx.cycle_graph(26))
     padded = jax.tree.map(jnp.asarray, pad(graph))
-    params = network.init(jax.random.key(0), padded, edges(padded))["params"]
+    params = network.init(jax.random.key(0), padded, sparse_topology(padded))["params"]
 
     def predict(graph, kept):
-        return network.apply({"params": params}, graph, edges(graph).keep(kept)).prediction
+        return network.apply({"params": params}, graph, sparse_topology(graph).subgraph(kept)).prediction
 
     expected = leave_one_out(predict, padded, task="classification").attention[:26]
     with changed_costs(subgraph_nodes=20):

@@ -11,7 +11,7 @@ from programs import NETWORKS, STORAGES, assert_close, each_storage, gather_smal
 
 from jattn.attribution import LeaveOneOut, leave_one_out
 from jattn.batching import drop_nodes, scatter
-from jattn.nn import edges
+from jattn.nn import sparse_topology
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def predict_of(name, way):
     def predict(graph, kept):
         if way == "dropped":
             return network.apply({"params": params}, drop_nodes(graph, kept), None).prediction
-        return network.apply({"params": params}, graph, STORAGES[way](graph).keep(kept)).prediction
+        return network.apply({"params": params}, graph, STORAGES[way](graph).subgraph(kept)).prediction
 
     return predict
 
@@ -62,7 +62,7 @@ def test_leave_one_out_equals_really_removing_each_node(name, way, task, graph_l
         rounding = 1e-5 * max(1, abs(y)) * max(1, len(moved))
         attention, target = next(nodes)
         assert_close(attention * (moved.sum() + 1e-7), moved, rounding)
-        assert_close(result.moved[i], moved.sum(), rounding)
+        assert_close(result.total_change[i], moved.sum(), rounding)
         if moved.sum() > 3 * rounding:
             np.testing.assert_array_equal(target, attention)
     assert not result.attention[node_count(graph_list) :].any()
@@ -78,14 +78,14 @@ def packed_leave_one_out_of(name, storage, task):
         batch = gather_small(split, ids, storage)
 
         def predict(graph, kept):
-            return network.apply({"params": params}, graph, batch.topology.keep(kept)).prediction
+            return network.apply({"params": params}, graph, batch.topology.subgraph(kept)).prediction
 
-        result = leave_one_out(predict, batch.graph, LARGEST, task=task, real=batch.topology.real)
+        result = leave_one_out(predict, batch.graph, LARGEST, task=task, real=batch.topology.graph_mask)
         graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
         return LeaveOneOut(
             scatter(nodes, batch.node_ids, result.attention),
             scatter(nodes, batch.node_ids, result.target),
-            scatter(graphs, batch.graph_ids, result.moved),
+            scatter(graphs, batch.graph_ids, result.total_change),
         )
 
     return run
@@ -102,8 +102,8 @@ def test_leave_one_out_of_a_packed_batch_equals_that_of_the_padded_one(storage, 
     outputs = program("gin", "edges")(pad(graph_list))[0][1].prediction
     for i, (a, b) in enumerate(zip(*(split_nodes(graph_list, x.attention) for x in (packed, whole)), strict=True)):
         rounding = 1e-5 * max(1, np.abs(outputs[i]).max()) * max(1, len(a))
-        assert_close(packed.moved[i], whole.moved[i], rounding)
-        assert_close(a * (packed.moved[i] + 1e-7), b * (whole.moved[i] + 1e-7), rounding)
+        assert_close(packed.total_change[i], whole.total_change[i], rounding)
+        assert_close(a * (packed.total_change[i] + 1e-7), b * (whole.total_change[i] + 1e-7), rounding)
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 100])
@@ -123,8 +123,8 @@ def test_leave_one_out_reads_the_largest_graph_where_it_is_not_told(graph_list):
 
 def test_a_graph_in_which_nothing_matters_gives_no_weak_target():
     def predict(graph, kept):
-        topology = edges(graph).keep(kept)
-        return topology.sum(topology.zero_dropped(graph.nodes["features"][:, :1])) + 5
+        topology = sparse_topology(graph).subgraph(kept)
+        return topology.sum(topology.mask_nodes(graph.nodes["features"][:, :1])) + 5
 
     still = USUAL._replace(nodes={**USUAL.nodes, "features": np.zeros_like(USUAL.nodes["features"])})
     hardly = USUAL._replace(nodes={**USUAL.nodes, "features": np.full_like(USUAL.nodes["features"], 4e-6)})

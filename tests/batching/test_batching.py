@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import changed_costs
 
-from jattn.batching import Bucket, gather, pad, put, scatter
+from jattn.batching import Bucket, device_put, gather, pad, scatter
 from jattn.batching import _packing as packing
-from jattn.nn import Blocks, Edges, edges
+from jattn.nn import BlockTopology, SparseTopology, sparse_topology
 
 fast = settings(max_examples=20, deadline=None, derandomize=True)
 
@@ -31,7 +31,7 @@ def split_of(seed):
     """Twelve graphs of 0 to 6 nodes, and the same as one split on the device; every seed's split has the same sizes."""
     sizes = [3, 0, 6, 1, 2, 6, 0, 5, 4, 1, 3, 0]
     graph_list = [make_graph(size, 0.6, 100 * seed + i) for i, size in enumerate(sizes)]
-    return graph_list, put(jraph.batch_np(graph_list))
+    return graph_list, device_put(jraph.batch_np(graph_list))
 
 
 gathered = jax.jit(gather, static_argnums=2)
@@ -45,9 +45,9 @@ def by_receiver(graph):
 
 def test_padding_of_edges_takes_none_from_a_last_node_where_graphs_fill_all_rows():
     graph_list = [make_graph(6, 1, 0), make_graph(6, 1, 1)]
-    bucket = Bucket(nodes=12, edges=80, graphs=3, largest=6, width=3, rest=60)
-    batch = gathered(put(jraph.batch_np(graph_list)), jnp.array([0, 1, -1]), bucket)
-    expected = edges(pad_list(graph_list, BUCKET))
+    bucket = Bucket(nodes=12, edges=80, graphs=3, max_nodes=6, ell_width=3, coo_capacity=60)
+    batch = gathered(device_put(jraph.batch_np(graph_list)), jnp.array([0, 1, -1]), bucket)
+    expected = sparse_topology(pad_list(graph_list, BUCKET))
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected)[:12, :12])
 
 
@@ -75,7 +75,7 @@ def test_gathering_any_graphs_equals_batching_and_padding_them(seed, ids):
 @pytest.mark.parametrize("graph_list", CORNER_CASES.values(), ids=CORNER_CASES)
 def test_gathering_works_for_splits_without_nodes_or_edges(graph_list):
     ids = jnp.pad(jnp.arange(len(graph_list)), (0, BUCKET.graphs - 1 - len(graph_list)), constant_values=-1)
-    batch = gather(put(jraph.batch_np(graph_list)), ids, BUCKET)
+    batch = gather(device_put(jraph.batch_np(graph_list)), ids, BUCKET)
     assert_same_graphs(batch.graph, by_receiver(pad_list(graph_list)))
 
 
@@ -132,26 +132,26 @@ def test_pad_refuses_a_bucket_that_is_too_small(bucket, message):
 
 def as_dense(topology):
     """A of all rows: its columns are what it makes of unit vectors."""
-    return topology.scaled(topology.kept.astype(jnp.float32))(jnp.eye(len(topology.graph_of)))
+    return topology.scaled_adjacency(topology.node_mask.astype(jnp.float32))(jnp.eye(len(topology.node_graph)))
 
 
 @pytest.mark.parametrize(
     ("sizes", "storage"),
     [
-        ({"block": 32, "dense": True}, Blocks),
-        ({"dense": True}, Blocks),
-        ({}, Edges),
-        ({"rest": 152}, Edges),
-        ({"width": 2, "rest": 60}, Edges),
-        ({"width": 12, "rest": 0}, Edges),
+        ({"block_size": 32, "dense": True}, BlockTopology),
+        ({"dense": True}, BlockTopology),
+        ({}, SparseTopology),
+        ({"coo_capacity": 152}, SparseTopology),
+        ({"ell_width": 2, "coo_capacity": 60}, SparseTopology),
+        ({"ell_width": 12, "coo_capacity": 0}, SparseTopology),
     ],
 )
 def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
     graph_list, split = split_of(0)
     batch = gathered(split, jnp.array([2, 5, 3, -1, -1]), BUCKET._replace(**sizes))
     assert isinstance(batch.topology, storage)
-    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
-    np.testing.assert_array_equal(batch.topology.kept, expected.kept)
+    expected = sparse_topology(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
+    np.testing.assert_array_equal(batch.topology.node_mask, expected.node_mask)
     np.testing.assert_allclose(batch.topology.degrees, expected.degrees, rtol=1e-6)
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected))
 
@@ -160,8 +160,8 @@ def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
 @given(seed=st.integers(0, 3), ids=st.lists(st.integers(0, 11), min_size=1, max_size=5, unique=True))
 def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     graph_list, split = split_of(seed)
-    bucket = Bucket(nodes=40, edges=152, graphs=10, largest=6, block=8)
-    with changed_costs(block_limit=bucket.block):
+    bucket = Bucket(nodes=40, edges=152, graphs=10, max_nodes=6, block_size=8)
+    with changed_costs(block_limit=bucket.block_size):
         packed, _ = packing.pack(jraph.batch_np(graph_list), np.array([ids]), dense=True)
     batch = gathered(split, np.pad(packed[0, 0], (0, 10 - packed.shape[2]), constant_values=-1), bucket)
     graph = jax.tree.map(np.asarray, batch.graph)
@@ -170,11 +170,11 @@ def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     start, edge_start = np.cumsum(graph.n_node) - graph.n_node, np.cumsum(graph.n_edge) - graph.n_edge
     found = []
     for place, i in enumerate(batch.graph_ids.tolist()):
-        assert bool(batch.topology.real[place]) == (i < 12)
+        assert bool(batch.topology.graph_mask[place]) == (i < 12)
         nodes = slice(start[place], start[place] + graph.n_node[place])
         if i == 12:  # padding
             assert not graph.nodes["features"][nodes].any()
-            assert not batch.topology.kept[nodes].any()
+            assert not batch.topology.node_mask[nodes].any()
             continue
         found.append(i)
         edge_rows = slice(edge_start[place], edge_start[place] + graph.n_edge[place])
@@ -186,18 +186,20 @@ def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
         np.testing.assert_array_equal(graph.receivers[edge_rows] - start[place], expected.receivers)
         assert graph.globals["label"][place] == expected.globals["label"][0]
         if graph.n_node[place]:
-            assert start[place] // bucket.block == (start[place] + graph.n_node[place] - 1) // bucket.block
+            assert start[place] // bucket.block_size == (start[place] + graph.n_node[place] - 1) // bucket.block_size
     assert sorted(found) == sorted(ids)
-    np.testing.assert_allclose(as_dense(batch.topology), as_dense(edges(batch.graph, batch.topology.real)), rtol=1e-6)
+    np.testing.assert_allclose(
+        as_dense(batch.topology), as_dense(sparse_topology(batch.graph, batch.topology.graph_mask)), rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("sizes", [{"dense": True}, {}, {"width": 2, "rest": 60}])
+@pytest.mark.parametrize("sizes", [{"dense": True}, {}, {"ell_width": 2, "coo_capacity": 60}])
 def test_a_batch_that_no_padding_closes_is_that_of_its_graphs(sizes):
     graph_list, split = split_of(0)
     ids = jnp.array([2, 5, 3])
     batch = gathered(split, ids, BUCKET._replace(graphs=3, **sizes))
-    expected = edges(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
-    np.testing.assert_array_equal(batch.topology.kept, expected.kept)
+    expected = sparse_topology(pad_list([graph_list[i] for i in (2, 5, 3)], BUCKET))
+    np.testing.assert_array_equal(batch.topology.node_mask, expected.node_mask)
     ones = jnp.ones((BUCKET.nodes, 1))
     np.testing.assert_array_equal(batch.topology.sum(ones)[:, 0], batch.graph.n_node)
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected))

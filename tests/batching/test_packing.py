@@ -7,7 +7,7 @@ from graph_strategies import make_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn.batching import pack, plan, shuffled_batches, size_classes
+from jattn.batching import evaluation_batches, pack, shuffled_batches, size_classes
 from jattn.batching._packing import BOUND
 from jattn.graphs import Proximity, from_dense
 
@@ -34,15 +34,15 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
     ids, bucket = pack(graphs_of(sizes), batches, parts, dense)
     assert bucket.dense == dense
     assert ids.shape == (2, parts, bucket.graphs)
-    assert bucket.nodes % bucket.block == 0
-    assert bucket.largest == max([1, *sizes[batches[batches >= 0]].tolist()])
+    assert bucket.nodes % bucket.block_size == 0
+    assert bucket.max_nodes == max([1, *sizes[batches[batches >= 0]].tolist()])
     for of_parts, batch in zip(ids, batches, strict=True):
         placed = of_parts[of_parts >= 0]
         assert sorted(placed.tolist()) == sorted(batch[batch >= 0].tolist())
         for entries in of_parts:
             blocks = blocks_of(entries)
-            assert all(sizes[block].sum() <= bucket.block for block in blocks)
-            assert not any(len(block) for block in blocks[bucket.nodes // bucket.block :])
+            assert all(sizes[block].sum() <= bucket.block_size for block in blocks)
+            assert not any(len(block) for block in blocks[bucket.nodes // bucket.block_size :])
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -50,7 +50,7 @@ def test_sparse_graphs_share_one_block_a_part(parts):
     sizes = np.array([130, 40, 30, 200])
     ids, bucket = pack(graphs_of(sizes), np.arange(4)[None], parts)
     assert not bucket.dense
-    assert bucket.block == bucket.nodes
+    assert bucket.block_size == bucket.nodes
     assert bucket.nodes <= 1.1 * max(200, sizes.sum() / parts) + 16
     assert all(len(blocks_of(entries)[0]) >= 1 for entries in ids[0])
 
@@ -68,16 +68,16 @@ def test_there_is_room_for_all_edges_of_sparse_graphs_side_by_side_or_in_the_lis
     graph_list = [make_graph(n, density, i) for i, n in enumerate(sizes)]
     ids, bucket = pack(jraph.batch_np(graph_list), np.arange(len(sizes))[None], parts, dense=False)
     degrees = [np.bincount(graph.receivers, minlength=1) for graph in graph_list]
-    others = [sum(np.maximum(degrees[i] - bucket.width, 0).sum() for i in part[part >= 0]) for part in ids[0]]
-    assert bucket.rest == max(others)
-    assert bucket.width <= max(degree.max() for degree in degrees)
+    others = [sum(np.maximum(degrees[i] - bucket.ell_width, 0).sum() for i in part[part >= 0]) for part in ids[0]]
+    assert bucket.coo_capacity == max(others)
+    assert bucket.ell_width <= max(degree.max() for degree in degrees)
 
 
 def test_a_hub_does_not_widen_the_table_of_all_nodes():
     hub = np.zeros((100, 100))
     hub[0, 1:] = hub[1:, 0] = 1
     _, bucket = pack(from_dense(np.zeros((100, 1)), hub), np.zeros((1, 1), int))
-    assert (bucket.width, bucket.rest) == (1, 98)
+    assert (bucket.ell_width, bucket.coo_capacity) == (1, 98)
 
 
 @pytest.mark.parametrize(("density", "dense"), [(0.02, False), (1, True)])
@@ -147,13 +147,13 @@ def test_evening_out_comes_to_an_end_where_there_is_nothing_to_even_out(n_node):
 def test_a_plan_covers_every_graph_once_in_classes_of_size_within_its_bound(sizes, nodes, parts, classes):
     sizes = np.array(sizes)
     seen, found = [], []
-    for ids, bucket in plan(graphs_of(sizes), nodes, parts, classes):
+    for ids, bucket in evaluation_batches(graphs_of(sizes), nodes, parts, classes):
         assert ids.shape[0] == parts
         members = ids[ids >= 0]
         seen += members.tolist()
         (place,) = set(np.searchsorted(classes, sizes[members]).tolist())
         found.append(place)
-        assert bucket.largest == max(1, sizes[members].max())
+        assert bucket.max_nodes == max(1, sizes[members].max())
         for step in ids.reshape(-1, ids.shape[-1]):
             real = sizes[step[step >= 0]]
             assert real.sum() <= max(nodes, sizes[members].max())
@@ -175,7 +175,7 @@ def test_a_few_very_large_graphs_make_a_class_with_the_next_smaller_ones():
 def test_rows_of_test_graphs_of_all_sizes_are_mostly_real():
     sizes = np.r_[np.random.default_rng(0).integers(4, 26, 5000), np.random.default_rng(1).integers(26, 101, 5000)]
     graphs = graphs_of(sizes)
-    for ids, bucket in plan(graphs, 1024, sizes=size_classes(graphs)):
+    for ids, bucket in evaluation_batches(graphs, 1024, sizes=size_classes(graphs)):
         rows = ids.shape[0] * ids.shape[1] * bucket.nodes
         assert sizes[ids[ids >= 0]].sum() > rows / 2
 

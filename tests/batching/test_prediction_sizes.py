@@ -14,7 +14,7 @@ from jattn.batching import _packing as packing
 from jattn.training import _seeds as seeds
 
 GRAPHS = [make_graph(n, 0.4, n) for n in (1, 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15)]
-NETWORK = jattn.Network((5, 4), outputs=3, poolings=(None, jattn.AttentionPooling(jattn.Threshold(0.1))))
+NETWORK = jattn.Network((5, 4), outputs=3, poolings=(None, jattn.AttentionPoolingConfig(jattn.Threshold(0.1))))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_graphs_one_by_one_share_programs(params, dense_work):
             alone, nodes = jattn.predict_seeds(NETWORK, params, graph), slice(start, start + int(graph.n_node[0]))
             np.testing.assert_allclose(alone.prediction[0, 0], together.prediction[0, i], rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(alone.attention[0][0], together.attention[0][0, nodes], atol=1e-5)
-            np.testing.assert_array_equal(alone.kept[0][0], together.kept[0][0, nodes])
+            np.testing.assert_array_equal(alone.node_masks[0][0], together.node_masks[0][0, nodes])
             if i % 3 == 0:
                 own = jattn.leave_one_out_seeds(NETWORK, params, graph, "classification")
                 np.testing.assert_allclose(own.attention[0], labels.attention[0, nodes], rtol=1e-2, atol=1e-4)
@@ -50,16 +50,16 @@ def test_a_rounded_bucket_holds_the_same_batches(dense):
     graphs = jraph.batch_np(GRAPHS)
     batches, bucket = packing.pack(graphs, np.arange(len(GRAPHS))[None], dense=dense)
     rounded, larger = packing.round_up(batches[0], bucket)
-    for name in ("nodes", "edges", "graphs", "largest", "block") + ("width", "rest") * (not dense):
+    for name in ("nodes", "edges", "graphs", "max_nodes", "block_size") + ("ell_width", "coo_capacity") * (not dense):
         size = getattr(larger, name)
         assert size.bit_count() == 1
         assert size >= getattr(bucket, name)
     assert isinstance(larger, Bucket)
-    split = jattn.put(graphs, rounded=True)
+    split = jattn.device_put(graphs, rounded=True)
     batch = jax.jit(jattn.gather, static_argnums=2)(split, rounded[0], larger)
-    assert int(batch.topology.kept.sum()) == int(graphs.n_node.sum())
+    assert int(batch.topology.node_mask.sum()) == int(graphs.n_node.sum())
     assert int(batch.graph.n_node.sum()) == larger.nodes
-    real = np.asarray(batch.topology.real)
+    real = np.asarray(batch.topology.graph_mask)
     total = np.zeros(len(GRAPHS))
     total[np.asarray(batch.graph_ids)[real]] = batch.topology.sum(batch.topology.degrees)[real]
     expected = [graph.edges.sum() for graph in GRAPHS]

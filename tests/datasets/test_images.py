@@ -85,7 +85,9 @@ def test_a_target_that_is_not_known_is_refused_before_images_are_cut(unchecked_t
 
 
 def test_settings_are_those_of_superpixels():
-    graphs = image_graphs([image(28, 28)] * 60, segmentation=Segmentation(most=5), edges=Proximity(0.5), processes=2)
+    graphs = image_graphs(
+        [image(28, 28)] * 60, segmentation=Segmentation(max_segments=5), edges=Proximity(0.5), processes=2
+    )
     assert graphs.n_node.max() <= 5
     assert graphs.edges == Proximity(0.5)
 

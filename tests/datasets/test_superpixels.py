@@ -35,7 +35,7 @@ def reference(image, segmentation=MNIST_75SP):
         start_label=0,
     )
     found = {label: {tuple(at) for at in np.argwhere(labels == label).tolist()} for label in range(labels.max() + 1)}
-    while len(found) > segmentation.most:
+    while len(found) > segmentation.max_segments:
         small = min(found, key=lambda label: (len(found[label]), label))
         of_small = np.mean([image[at] for at in found[small]], axis=0)
 
@@ -71,7 +71,7 @@ def pictures(draw):
 segmentations = st.builds(
     Segmentation,
     segments=st.sampled_from([1, 30, 95]),
-    most=st.integers(1, 80),
+    max_segments=st.integers(1, 80),
     compactness=st.sampled_from([None, 1.0]),
 )
 
@@ -82,7 +82,7 @@ def test_superpixels_are_those_of_the_reference(image, segmentation):
     expected = reference(image, segmentation)
     labels = label_map(image, segmentation)
     assert labels.shape == image.shape[:2]
-    assert len(expected) == labels.max() + 1 <= segmentation.most
+    assert len(expected) == labels.max() + 1 <= segmentation.max_segments
     for label, pixels in enumerate(expected):
         assert {tuple(at) for at in np.argwhere(labels == label).tolist()} == pixels
     found = superpixels([image], segmentation)
@@ -108,7 +108,7 @@ def test_constant_images_of_any_size(shape, value):
 
 def test_white_is_merged_from_81_to_75():
     white = np.ones((28, 28))
-    assert superpixels([white], Segmentation(most=100)).n_node.tolist() == [81]
+    assert superpixels([white], Segmentation(max_segments=100)).n_node.tolist() == [81]
     assert superpixels([white]).n_node.tolist() == [75]
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_image_is_named(tmp_path):
     ("values", "message"),
     [
         ({"segments": 0}, "segments: 0 is not allowed, expected at least 1"),
-        ({"most": 0}, "most: 0 is not allowed, expected at least 1"),
+        ({"max_segments": 0}, "max_segments: 0 is not allowed, expected at least 1"),
         ({"compactness": 0.0}, "compactness: 0.0 is not allowed, expected more than 0"),
     ],
 )
@@ -208,7 +208,7 @@ def blobs(count, seed=0):
 
 @pytest.mark.slow
 def test_processes_give_what_one_gives_in_order():
-    images, custom = blobs(120), Segmentation(segments=60, most=20, compactness=0.5)
+    images, custom = blobs(120), Segmentation(segments=60, max_segments=20, compactness=0.5)
     assert same(superpixels(images, custom, processes=2), superpixels(images, custom, processes=1))
     mixed = [*images[:30], *[image[: 1 + i] for i, image in enumerate(images[:28])]]
     assert same(superpixels(mixed, processes=3), superpixels(mixed, processes=1))

@@ -101,7 +101,7 @@ def test_auc_takes_lists_and_masks_of_booleans_alone(unchecked_types):
     assert attention_auc(attention, target, np.array(present, bool)) == pytest.approx(100 / 3)
     assert attention_auc(attention, target, [bool(here) for here in present]) == pytest.approx(100 / 3)
     for mask in (present, np.array(present), np.array([0, 1, 3]), np.ones(5, bool)):
-        with pytest.raises(ValueError, match="present: expected a mask of booleans, one per node"):
+        with pytest.raises(ValueError, match="node_mask: expected a mask of booleans, one per node"):
             attention_auc(np.array(attention), np.array(target), mask)
     with pytest.raises(ValueError, match=r"attention: expected one number per target \(6,\), got shape \(5,\)"):
         attention_auc(attention[:5], target)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn.evaluation import join, score
+from jattn.evaluation import evaluate, join
 from jattn.evaluation._scores import MOST_LABELS, MOST_RANGES
 from jattn.graphs import from_arrays, select
 from jattn.training import Predictions
@@ -43,7 +43,7 @@ def test_each_part_has_the_accuracy_of_its_own_graphs(seeds):
     rng = np.random.default_rng(0)
     subsets = random_subsets(rng)
     predictions = predicted(subsets, seeds, rng)
-    scores = score(predictions, subsets, "regression")
+    scores = evaluate(predictions, subsets, "regression")
     first = 0
     for name, graphs in subsets.items():
         label = graphs.globals["label"]
@@ -65,7 +65,7 @@ def test_each_part_has_the_accuracy_of_its_own_graphs(seeds):
 def test_parts_add_up_to_their_subset(by):
     rng = np.random.default_rng(1)
     subsets = random_subsets(rng)
-    for name, of_subset in score(predicted(subsets, 3, rng), subsets, "regression").items():
+    for name, of_subset in evaluate(predicted(subsets, 3, rng), subsets, "regression").items():
         if name == "all":
             assert by not in of_subset
             continue
@@ -78,7 +78,7 @@ def test_parts_add_up_to_their_subset(by):
 def parts_of(sizes, labels, by):
     rng = np.random.default_rng(2)
     subsets = {"test": subset(sizes, labels)}
-    return score(predicted(subsets, 2, rng), subsets, "regression")["test"][by]
+    return evaluate(predicted(subsets, 2, rng), subsets, "regression")["test"][by]
 
 
 def test_labels_ascend_and_are_those_that_occur():
@@ -114,7 +114,7 @@ def test_ranges_hold_about_as_many_graphs_each():
 def test_classes_are_labels_too():
     subsets = {"test": subset([2, 3, 4], [0, 1, 1])}
     logits = np.array([[[2, 1], [0, 1], [3, 1]]], np.float32)
-    by_label = score(Predictions(logits, (), ()), subsets, "classification")["test"]["by_label"]
+    by_label = evaluate(Predictions(logits, (), ()), subsets, "classification")["test"]["by_label"]
     assert [(part["label"], part["accuracy"]["mean"]) for part in by_label] == [(0, 100), (1, 50)]
 
 
@@ -145,17 +145,17 @@ def test_each_seed_is_scored_on_its_own_graphs(seed, seeds):
     rng = np.random.default_rng(seed)
     subsets = {name: with_target(rng, rng.integers(0, 9, 12), rng.integers(0, 3, 12)) for name in ("a", "b")}
     predictions, counted = classified(rng, subsets, seeds), rng.random((seeds, 24)) < 0.6
-    scores = score(predictions, subsets, "classification", counted)
+    scores = evaluate(predictions, subsets, "classification", counted)
     nodes = np.repeat(counted, join(subsets).n_node, axis=1)
     for i, (own, own_nodes) in enumerate(zip(counted, nodes, strict=True)):
         halves = {"a": own[:12], "b": own[12:]}
         if not all(half.any() for half in halves.values()):
             continue
-        alone = score(
+        alone = evaluate(
             Predictions(
                 predictions.prediction[i : i + 1, own],
                 tuple(alpha[i : i + 1, own_nodes] for alpha in predictions.attention),
-                tuple(kept[i : i + 1, own_nodes] for kept in predictions.kept),
+                tuple(kept[i : i + 1, own_nodes] for kept in predictions.node_masks),
             ),
             {name: select(graphs, np.flatnonzero(halves[name])) for name, graphs in subsets.items()},
             "classification",
@@ -175,7 +175,7 @@ def test_what_is_kept_and_predicted_is_counted():
     logits = np.zeros((2, 4, 2), np.float32)
     logits[0, 1:, 1] = 1  # the first seed says 0, 1, 1, 1, the second always 0
     predictions = Predictions(logits, (kept.astype(np.float32),), (kept,))
-    scores = score(predictions, subsets, "classification")["test"]
+    scores = evaluate(predictions, subsets, "classification")["test"]
     assert scores["nodes_kept"][0]["values"] == pytest.approx([400 / 9, 0])
     assert scores["graphs_emptied"][0]["values"] == [25, 75]  # what has no nodes anyway is not emptied
     assert scores["accuracy"]["values"] == [50, 75]
@@ -187,7 +187,9 @@ def test_what_is_kept_and_predicted_is_counted():
 def test_outputs_that_are_not_finite_are_of_no_class():
     logits = np.full((1, 2, 2), np.nan, np.float32)
     nodes = np.zeros((1, 3), np.float32)
-    scores = score(Predictions(logits, (nodes,), (nodes == 0,)), {"a": subset([1, 2], [0, 1])}, "classification")["all"]
+    scores = evaluate(Predictions(logits, (nodes,), (nodes == 0,)), {"a": subset([1, 2], [0, 1])}, "classification")[
+        "all"
+    ]
     assert [scores[name]["values"] for name in ("accuracy", "balanced_accuracy")] == [[0], [0]]
     assert [of_class["values"] for of_class in scores["predicted"]] == [[0], [0]]
 
@@ -196,9 +198,9 @@ def test_without_any_target_there_is_no_auc_and_with_one_there_is():
     rng = np.random.default_rng(0)
     subsets = {"a": subset([3, 4], [0, 1]), "b": subset([5], [0])}
     predictions = classified(rng, subsets, 2)
-    assert all(of["attention_auc"] == [] for of in score(predictions, subsets, "classification").values())
+    assert all(of["attention_auc"] == [] for of in evaluate(predictions, subsets, "classification").values())
     subsets["b"].nodes["attention"][0] = 1
-    scores = score(predictions, subsets, "classification")
+    scores = evaluate(predictions, subsets, "classification")
     assert len(scores["all"]["attention_auc"]) == 2
     assert np.isnan(scores["a"]["attention_auc"][0]["mean"])  # no positives among these
 
@@ -206,14 +208,14 @@ def test_without_any_target_there_is_no_auc_and_with_one_there_is():
 def test_figures_of_classes_are_those_of_classification_alone():
     rng = np.random.default_rng(0)
     subsets = random_subsets(rng)
-    assert "predicted" not in score(predicted(subsets, 1, rng), subsets, "regression")["all"]
+    assert "predicted" not in evaluate(predicted(subsets, 1, rng), subsets, "regression")["all"]
 
 
 def test_real_valued_labels_have_errors_in_place_of_accuracy():
     labels = np.array([0.25, 1.5, 2.0, 3.75])
     subsets = {"a": jraph.batch_np([from_arrays(np.zeros((2, 1)), [], [], label=float(label)) for label in labels])}
     output = np.stack([labels + 0.5, labels]).astype(np.float32)[..., None]
-    scores = score(Predictions(output, (), ()), subsets, "regression")
+    scores = evaluate(Predictions(output, (), ()), subsets, "regression")
     for of_subset in scores.values():
         assert "accuracy" not in of_subset
         assert of_subset["mae"]["values"] == of_subset["rmse"]["values"] == [0.5, 0]
@@ -224,7 +226,7 @@ def test_real_valued_labels_have_errors_in_place_of_accuracy():
 
 def test_whole_numbers_have_accuracy_whatever_their_type():
     subsets = {"a": jraph.batch_np([from_arrays(np.zeros((2, 1)), [], [], label=float(label)) for label in (1, 3)])}
-    scores = score(Predictions(np.array([[[1.2], [2.0]]], np.float32), (), ()), subsets, "regression")
+    scores = evaluate(Predictions(np.array([[[1.2], [2.0]]], np.float32), (), ()), subsets, "regression")
     assert scores["a"]["accuracy"]["values"] == [50]
 
 
@@ -232,4 +234,4 @@ def test_what_each_seed_is_scored_on_is_a_mask():
     subsets = {"test": subset([2, 3], [0, 1])}
     predictions = Predictions(np.zeros((1, 2, 2), np.float32), (), ())
     with pytest.raises(ValueError, match=r"counted\[0\]: expected a mask of booleans, one per graph"):
-        score(predictions, subsets, "classification", np.ones((1, 3), bool))
+        evaluate(predictions, subsets, "classification", np.ones((1, 3), bool))

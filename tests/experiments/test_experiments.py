@@ -12,9 +12,9 @@ from experiments import colors
 from experiments.run import protocol
 from experiments.run.folder import read_lines
 from jattn.io import load_network
-from jattn.nn import DiffPool
+from jattn.nn import DiffPoolConfig
 
-TINY = ["--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
+TINY = ["--seeds", "2", "--epochs", "2", "--teacher-epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
 
 
 def run(arguments: list[str], out) -> dict:
@@ -25,7 +25,7 @@ def run(arguments: list[str], out) -> dict:
 @pytest.mark.default_xla
 def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
     results = run([], tmp_path / "run")
-    assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
+    assert results["seconds"].keys() == {"teacher", "labels", "attention", "test", "pictures"}
     assert results["subsets"].keys() == {"orig", "large", "largec", "all"}
     for subset in results["subsets"].values():
         assert len(subset["accuracy"]["values"]) == 2
@@ -34,7 +34,7 @@ def test_weak_supervision_runs_in_one_command(tmp_path, capsys):
 
     lines = read_lines(tmp_path / "run/metrics.jsonl")
     assert [(line["stage"], line["epoch"]) for line in lines] == [
-        ("twin", 1), ("twin", 2), ("attention", 1), ("attention", 2),
+        ("teacher", 1), ("teacher", 2), ("attention", 1), ("attention", 2),
     ]  # fmt: skip
     assert all(len(line["loss"]["values"]) == 2 for line in lines)
     assert "attention_auc" in lines[-1]
@@ -74,7 +74,7 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert (network.order == 1) == ("gin" in preset or "gcn" in preset)
     assert (settings.dimension == 32) == preset.endswith("-h")
     if preset == "diffpool":
-        assert network.poolings == (None, DiffPool(4))
+        assert network.poolings == (None, DiffPoolConfig(4))
     elif network.poolings:
         assert (network.poolings[1].scorer.kind == "mlp") == preset.endswith("-d")
 
@@ -121,9 +121,9 @@ def test_published_files_are_read(shared, tmp_path):
         (["--dimension", "2"], "dimension"),
         (["--dropout", "1.5"], "dropout: 1.5 is not allowed"),
         (["--hidden", "0"], "hidden: 0 is not allowed"),
-        (["--decay", "0"], "decay: (0,) is not allowed"),
+        (["--decay-epochs", "0"], "decay_epochs: (0,) is not allowed"),
         (["--pool-before", "7"], "pool_before: 7 is not allowed"),
-        (["--reads", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with reads=previous"),
+        (["--score-from", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with score_from=previous"),
         (["diffpool", "--pool-before", "2"], "pool_before: 2 is not allowed, expected 0 to 1"),
         (["diffpool", "--clusters", "0"], "clusters: 0 is not allowed, expected at least 1"),
         (["weak", "--leave-one-out-auc"], "leave_one_out_auc: attention=weak has an AUC of its own; leave it out"),
@@ -224,7 +224,7 @@ def test_help_lists_presets_and_settings(capsys):
         colors.EXPERIMENT.main(["--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    for word in ("supervised-gin-topk", "--twin-epochs", "Attention at or under which a node is dropped"):
+    for word in ("supervised-gin-topk", "--teacher-epochs", "Attention at or under which a node is dropped"):
         assert word in shown
 
 

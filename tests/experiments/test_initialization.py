@@ -13,10 +13,10 @@ from experiments.initialization import __main__ as initialization
 from experiments.initialization.__main__ import Initialization
 from experiments.initialization.projections import (
     common_scales,
-    draw_projection,
-    good_share,
-    good_share_normal,
+    prob_good_init,
+    prob_good_init_normal,
     projection_at,
+    sample_projection,
     with_projections,
 )
 from jattn.datasets.colors import generate_colors
@@ -47,11 +47,11 @@ def test_a_cosine_beyond_1_is_refused():
 
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
 def test_draws_have_the_scale_that_they_should_and_are_their_own(distribution):
-    p = np.stack([draw_projection(distribution, 2.0, 50, seed) for seed in range(200)])
+    p = np.stack([sample_projection(distribution, 2.0, 50, seed) for seed in range(200)])
     assert p.std() == pytest.approx(2 if distribution == "normal" else 2 / np.sqrt(3), rel=0.03)
     assert (np.abs(p).max() <= 2) == (distribution == "uniform")
-    np.testing.assert_array_equal(p[3], draw_projection(distribution, 2.0, 50, 3))
-    assert abs(cosine_similarity(p[3], draw_projection(distribution, 1.0, 50, 3))) < 0.6
+    np.testing.assert_array_equal(p[3], sample_projection(distribution, 2.0, 50, 3))
+    assert abs(cosine_similarity(p[3], sample_projection(distribution, 1.0, 50, 3))) < 0.6
 
 
 def test_common_scales_give_the_variances_of_their_rules():
@@ -63,13 +63,13 @@ def test_common_scales_give_the_variances_of_their_rules():
 
 @pytest.mark.parametrize(("features", "share"), [(2, 1 / 3), (3, 1 / 4)])  # of a circle, of a sphere (Archimedes)
 def test_the_share_of_good_normal_draws_is_that_of_a_cap(features, share):
-    assert good_share_normal(features) == pytest.approx(share)
-    assert good_share("normal", features) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 100_000))
+    assert prob_good_init_normal(features) == pytest.approx(share)
+    assert prob_good_init("normal", features) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 100_000))
 
 
 def test_the_share_of_good_uniform_draws_is_that_of_a_cube():
     # A square's half-width 1 towards the axis, of which 60 degrees to each side cut off two triangles beside it.
-    assert good_share("uniform", 2) == pytest.approx((2 - 1 / np.sqrt(3)) / 4, abs=0.006)
+    assert prob_good_init("uniform", 2) == pytest.approx((2 - 1 / np.sqrt(3)) / 4, abs=0.006)
 
 
 def trained(start_from=None, **changes):
@@ -141,7 +141,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
         ("normal", "0.5", "0"), ("normal", "0.5", "1"), ("normal", "2", "0"), ("normal", "2", "1"),
         ("uniform", "0.5", "0"),
     ]  # fmt: skip
-    p = draw_projection("normal", 2.0, 4, 1)
+    p = sample_projection("normal", 2.0, 4, 1)
     assert float(table[3]["cosine"]) == pytest.approx(cosine_similarity(p[:3], np.eye(3)[1]), abs=1e-5)
     assert all(0 <= float(row["auc"]) <= 100 for row in table)
     summary = json.loads((stopped / "results.json").read_text())["summary"]

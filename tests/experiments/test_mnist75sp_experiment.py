@@ -9,12 +9,12 @@ from digits import expect, write_strokes
 
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from experiments.run import stages
-from experiments.run.folder import Lines, Run, RunError, read_lines
+from experiments.run.folder import MetricsLog, Run, RunError, read_lines
 from jattn.graphs import select
 from jattn.io import load_network, read_arrays, write_arrays
-from jattn.nn import DiffPool
+from jattn.nn import DiffPoolConfig
 
-TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--twin-epochs", "1", "--seeds", "2"]
+TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--teacher-epochs", "1", "--seeds", "2"]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
     assert "labels: 12 of 12 graphs" in capsys.readouterr().err
     labels = read_arrays(tmp_path / "run/labels.npz")["target"]
     assert labels.shape[0] == 2
-    assert [line["stage"] for line in read_lines(tmp_path / "run/metrics.jsonl")] == ["twin", "attention"]
+    assert [line["stage"] for line in read_lines(tmp_path / "run/metrics.jsonl")] == ["teacher", "attention"]
 
     def never(*arguments):
         raise AssertionError("labels were computed again")
@@ -62,28 +62,28 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
         again = run(["weak"], data_dir, tmp_path / "run")
     assert again["subsets"] == first["subsets"]
 
-    # another twin, or the same for other graphs, needs labels of its own
+    # another teacher, or the same for other graphs, needs labels of its own
     settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
     graphs = replace(settings, data_dir=data_dir).data().splits["train"]
-    twin, params = settings.twin(10), load_network(tmp_path / "run/weights.npz")[1]
+    teacher, params = settings.teacher(10), load_network(tmp_path / "run/weights.npz")[1]
     params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
-    run_there = Run(tmp_path, Lines(None), finished=False)
-    of_graphs = stages.Stages(run_there, settings, graphs, "classification", [0, 1])
+    run_there = Run(tmp_path, MetricsLog(None), finished=False)
+    of_graphs = stages.StageTrainer(run_there, settings, graphs, "classification", [0, 1])
     file = tmp_path / "run/labels.npz"
     before = file.read_bytes()
     with pytest.raises(
-        RunError, match=r"has labels of another twin or other graphs; remove it.*\n  data\.weights: the d"
+        RunError, match=r"has labels of another teacher or other graphs; remove it.*\n  data\.weights: the d"
     ):
-        of_graphs.labels("labels", file, twin, params)
-    write_arrays(file, {**read_arrays(file), "format": 2})
-    with pytest.raises(RunError, match=r"labels\.npz: its format is 2, of a newer version .*; remove it, and the same"):
-        of_graphs.labels("labels", file, twin, params)
+        of_graphs.leave_one_out_labels("labels", file, teacher, params)
+    write_arrays(file, {**read_arrays(file), "format": 3})
+    with pytest.raises(RunError, match=r"labels\.npz: its format is 3, of a newer version .*; remove it, and the same"):
+        of_graphs.leave_one_out_labels("labels", file, teacher, params)
     file.write_bytes(before)
-    fresh = of_graphs.labels("labels", tmp_path / "labels.npz", twin, params)
+    fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert not np.array_equal(fresh, labels)
-    fewer = stages.Stages(run_there, settings, select(graphs, np.arange(11)), "classification", [0, 1])
+    fewer = stages.StageTrainer(run_there, settings, select(graphs, np.arange(11)), "classification", [0, 1])
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
-        fewer.labels("labels", tmp_path / "labels.npz", twin, params)
+        fewer.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert file.read_bytes() == before
 
 
@@ -109,7 +109,10 @@ def test_presets_of_every_kind_run(preset, data_dir, tmp_path):
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
     network = settings.network(outputs=10)
-    assert (settings.epochs, settings.decay, settings.twin_epochs, settings.twin_decay) == (30, (20, 25)) * 2
+    assert (settings.epochs, settings.decay_epochs, settings.teacher_epochs, settings.teacher_decay_epochs) == (
+        30,
+        (20, 25),
+    ) * 2
     assert network.order == (1 if "gin" in preset or "gcn" in preset else 4)
     assert network.aggregation == ("sum" if "gin" in preset else "mean")
     assert network.hidden == (64 if "gin" in preset else None)
@@ -117,13 +120,13 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert (network.readout, network.dropout) == ("max", 0.5)
     assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
     if preset == "diffpool":
-        assert network.poolings == (None, DiffPool(25), None)
+        assert network.poolings == (None, DiffPoolConfig(25), None)
     elif network.poolings:
         first, second, pooling = network.poolings
         assert first is second is None
-        assert pooling.reads == "previous"
+        assert pooling.score_from == "previous"
         assert pooling.scorer.init == "normal"
-        kind = "truth" if preset == "upper-bound" else "mlp" if preset.endswith("-d") else "linear"
+        kind = "ground_truth" if preset == "upper-bound" else "mlp" if preset.endswith("-d") else "linear"
         assert pooling.scorer.kind == kind
 
 

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from experiments.paper.networks import networks_figure, read_networks
-from experiments.run.folder import About, write_results
+from experiments.run.folder import RunConfig, write_results
 from experiments.sweeps.grid import Grid, jobs_of
-from jattn.evaluation import spread
+from jattn.evaluation import mean_std
 from jattn.io import write_json
 
 
@@ -18,11 +18,11 @@ def jobs():
 
 
 def finish(job, out, accuracy, auc=()):
-    subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else []}
-    subset |= dict.fromkeys(job.experiment.details, spread(accuracy))
-    folder, about = out / job.name, About(job.experiment.name, job.preset, job.settings)
+    subset = {"accuracy": mean_std(accuracy), "attention_auc": [mean_std(auc)] if auc else []}
+    subset |= dict.fromkeys(job.experiment.details, mean_std(accuracy))
+    folder, about = out / job.name, RunConfig(job.experiment.name, job.preset, job.settings)
     folder.mkdir()
-    write_json(folder / "config.json", {"format": 1, **about._asdict()})
+    write_json(folder / "config.json", {"format": 2, **about._asdict()})
     write_results(folder, {"seconds": {"test": 1}, "subsets": {"orig": subset, "all": subset}})
 
 
@@ -56,7 +56,7 @@ def test_the_picture_has_a_row_of_panels_a_task_with_marks_where_there_is_an_auc
         {"auc": 99.0, "all": 80.0, "attention": "weak"},
         {"auc": 60.0, "all": 20.0, "attention": "unsupervised"},
         {"auc": math.nan, "all": 90.0, "attention": "none"},
-        {"auc": 100.0, "all": 100.0, "attention": "truth"},
+        {"auc": 100.0, "all": 100.0, "attention": "ground_truth"},
     ]
     figure = networks_figure({"COLORS": rows, "TU collection": rows[2:3]})
     whole, zoom = figure.axes

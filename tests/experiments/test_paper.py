@@ -11,20 +11,20 @@ from PIL import Image
 from experiments import colors
 from experiments.paper import __main__ as paper
 from experiments.paper import report
-from experiments.run.folder import About, write_results
-from experiments.sweeps.pool import Pool
+from experiments.run.folder import RunConfig, write_results
+from experiments.sweeps.pool import JobPool
 from experiments.sweeps.summary import Score, standard_error
-from jattn.evaluation import spread
+from jattn.evaluation import mean_std
 from jattn.io import write_json
 
 
 def results(accuracy, auc=(), seconds=30.0, subsets=("orig", "large", "largec", "all")):
-    subset = {"accuracy": spread(accuracy), "attention_auc": [spread(auc)] if auc else [], "graphs": 5}
+    subset = {"accuracy": mean_std(accuracy), "attention_auc": [mean_std(auc)] if auc else [], "graphs": 5}
     return {"subsets": dict.fromkeys(subsets, subset), "seconds": {"train": seconds}}
 
 
 def configure(folder, settings, data=None):
-    write_json(folder / "config.json", {"format": 1, **About("colors", "weak", settings, data)._asdict()})
+    write_json(folder / "config.json", {"format": 2, **RunConfig("colors", "weak", settings, data)._asdict()})
 
 
 def finish(folder, accuracy, auc=(), seconds=30.0):
@@ -47,12 +47,12 @@ def two_of_three(tmp_path):
     return tmp_path
 
 
-ASKED = ["--tasks", "colors", "--rows", "global", "weak", "supervised", "--seeds", "colors=20"]
+ASKED = ["--tasks", "colors", "--presets", "global", "weak", "supervised", "--seeds", "colors=20"]
 
 
 def test_tables_are_written_from_the_folders_of_runs(two_of_three, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(Pool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
+    monkeypatch.setattr(JobPool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
     paper.main(["table1", *ASKED, "--out", str(two_of_three)])
     missing = ["colors/global_seeds=10-19", "colors/supervised_seeds=0-9", "colors/supervised_seeds=10-19"]
     assert sorted(started) == missing
@@ -78,7 +78,7 @@ def test_tables_are_written_from_the_folders_of_runs(two_of_three, monkeypatch, 
 
 def test_without_running_anything_what_is_finished_is_written(two_of_three, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(Pool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
+    monkeypatch.setattr(JobPool, "run", lambda pool: started.extend(pool._commands) or ({}, None))
     paper.main(["all", *ASKED, "--no-run", "--out", str(two_of_three)])
     assert started == []
     assert "ChebyGIN, weakly supervised" in capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_results_of_another_kind_are_not_part_of_a_row(two_of_three, capsys):
 
 
 def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_three, capsys):
-    paper.main(["figures", "--tasks", "colors", "--rows", "supervised", "--no-run", "--out", str(two_of_three)])
+    paper.main(["figures", "--tasks", "colors", "--presets", "supervised", "--no-run", "--out", str(two_of_three)])
     assert "ChebyGIN" not in capsys.readouterr().out
     paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
     whole = {file.name: file.read_bytes() for file in two_of_three.glob("*.*")}
@@ -175,7 +175,7 @@ def test_runs_that_were_not_asked_for_are_no_reason_to_fail(two_of_three, capsys
 
 
 def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, capsys):
-    monkeypatch.setattr(Pool, "run", lambda pool: pytest.fail("something was run"))
+    monkeypatch.setattr(JobPool, "run", lambda pool: pytest.fail("something was run"))
     with pytest.raises(SystemExit) as stop:
         paper.main(["table1", *ASKED, "--data-dir", str(two_of_three), "--out", str(two_of_three)])
     assert stop.value.code == 2
@@ -185,8 +185,8 @@ def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, caps
 
 def test_the_study_is_made_with_colors_where_no_rows_are_named(tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr(Pool, "run", lambda pool: started.append(set(pool._commands)) or ({}, None))
-    for arguments in (["figures"], ["figures", "--tasks", "triangles"], ["all", "--rows", "weak"]):
+    monkeypatch.setattr(JobPool, "run", lambda pool: started.append(set(pool._commands)) or ({}, None))
+    for arguments in (["figures"], ["figures", "--tasks", "triangles"], ["all", "--presets", "weak"]):
         paper.main([*arguments, "--out", str(tmp_path)])
     assert ["initialization" in names for names in started] == [True, False, False]
 
@@ -254,13 +254,13 @@ def test_two_tables_share_their_runs(tmp_path):
     [
         (["table4"], "table4"),
         (["table1", "--tasks", "imagenet"], "imagenet"),
-        (["table1", "--rows", "weakest"], "rows: 'weakest' is not known; expected some of: global-gcn"),
+        (["table1", "--presets", "weakest"], "presets: 'weakest' is not known; expected some of: global-gcn"),
         (["table1", "--seeds", "colors=0"], "seeds: 'colors=0' is not allowed, expected TASK=N"),
         (["table1", "--seeds", "ten"], "seeds: 'ten' is not allowed, expected TASK=N"),
         (["table1", "--jobs", "0"], "jobs: 0 is not allowed"),
         (["table1", "--data-dir", "nowhere"], "data_dir: nowhere does not exist"),
         (["table1", "--tasks", "tu"], "table1 has no such rows of tu"),
-        (["table2", "--rows", "supervised"], "table2 has no such rows of colors"),
+        (["table2", "--presets", "supervised"], "table2 has no such rows of colors"),
     ],
 )
 def test_a_wrong_argument_is_an_error_that_names_it(arguments, message, tmp_path, capsys):

@@ -8,10 +8,10 @@ import pytest
 from experiments.run.folder import read_lines
 from experiments.triangles import EXPERIMENT, PRESETS, SUPERVISED
 from jattn.io import load_network
-from jattn.nn import DiffPool
+from jattn.nn import DiffPoolConfig
 
 # Order 2 in place of 7 compiles in a third of the time.
-TINY = ["--order", "2", "--epochs", "1", "--twin-epochs", "1", "--train-graphs", "40", "--test-graphs", "10"]
+TINY = ["--order", "2", "--epochs", "1", "--teacher-epochs", "1", "--train-graphs", "40", "--test-graphs", "10"]
 
 
 def run(arguments, out):
@@ -40,8 +40,8 @@ def test_the_default_is_supervised_with_two_poolings_and_one_seed(tmp_path, caps
 @pytest.mark.slow
 def test_weak_supervision_runs_in_one_command(tmp_path):
     results = run(["weak"], tmp_path / "run")
-    assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
-    assert [line["stage"] for line in read_lines(tmp_path / "run/metrics.jsonl")] == ["twin", "attention"]
+    assert results["seconds"].keys() == {"teacher", "labels", "attention", "test", "pictures"}
+    assert [line["stage"] for line in read_lines(tmp_path / "run/metrics.jsonl")] == ["teacher", "attention"]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -49,12 +49,12 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
     network = settings.network(outputs=1)
     assert settings.epochs == 100
-    assert settings.decay == (85, 95)
+    assert settings.decay_epochs == (85, 95)
     assert network.order == (1 if "gin" in preset or "gcn" in preset else 7)
     assert network.filters[0] == (128 if preset.endswith("-h") else 64)
     assert network.readout == "max"
     if preset == "diffpool":
-        assert network.poolings == (None, DiffPool(4), None)
+        assert network.poolings == (None, DiffPoolConfig(4), None)
         return
     if preset.startswith("global"):
         assert not network.poolings
@@ -62,8 +62,8 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     first, second, third = network.poolings
     assert first is None
     assert second == third
-    assert second.reads == "current"
-    assert second.scorer.kind == ("truth" if preset == "upper-bound" else "network")
+    assert second.score_from == "current"
+    assert second.scorer.kind == ("ground_truth" if preset == "upper-bound" else "gnn")
     assert second.scorer.layers == (4 if preset.endswith("-d") else 3)
 
 
@@ -79,7 +79,7 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     ],
 )
 def test_presets_keep_nodes_by_the_papers_rules(preset, rule):
-    assert vars(PRESETS[preset].network(1).poolings[1].rule) == rule
+    assert vars(PRESETS[preset].network(1).poolings[1].select) == rule
 
 
 @pytest.mark.slow

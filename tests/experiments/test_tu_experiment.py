@@ -13,8 +13,8 @@ from jattn.datasets import size_split_ids
 from jattn.io import load_network, read_arrays
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)  # 24 small ones
-TINY = ["--filters", "4", "4", "--pool-before", "1", "--epochs", "2", "--twin-epochs", "2", "--decay", "2"]
-SMALL = ["--largest", "6", "--train-graphs", "16", "--order", "1", *TINY]
+TINY = ["--filters", "4", "4", "--pool-before", "1", "--epochs", "2", "--teacher-epochs", "2", "--decay-epochs", "2"]
+SMALL = ["--max-nodes", "6", "--train-graphs", "16", "--order", "1", *TINY]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     results = run(["--data-seeds", "2", "--seeds", "2"], toy, tmp_path / "run")
     test = results["subsets"]["test"]
     assert results["subsets"].keys() == {"test", "all"}
-    assert results["seconds"].keys() == {"twin", "labels", "attention", "test", "pictures"}
+    assert results["seconds"].keys() == {"teacher", "labels", "attention", "test", "pictures"}
     assert len(test["accuracy"]["values"]) == 4
     assert test["graphs"] == len(SIZES) - 16
     assert test["attention_auc"] == []
@@ -45,7 +45,7 @@ def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     assert sum(of_class["mean"] for of_class in test["predicted"]) == pytest.approx(100)
 
     lines = read_lines(tmp_path / "run/metrics.jsonl")
-    assert [line["stage"] for line in lines] == ["twin", "twin", "attention", "attention"]
+    assert [line["stage"] for line in lines] == ["teacher", "teacher", "attention", "attention"]
     assert all(len(line["accuracy"]["values"]) == 4 and "attention_auc" not in line for line in lines)
     own = 16 / 100 * np.array([line["accuracy"]["values"] for line in lines])  # of the graphs of each draw, how many
     np.testing.assert_allclose(own, np.round(own))
@@ -74,11 +74,11 @@ def test_a_draw_is_the_same_among_others_and_alone(toy, tmp_path):
 
 
 def test_draws_are_those_of_the_splits_by_size(toy):
-    settings = replace(tu.presets(str(toy))["weak"], largest=6, train_graphs=16, data_seeds=3, data_seed=5)
+    settings = replace(tu.presets(str(toy))["weak"], max_nodes=6, train_graphs=16, data_seeds=3, data_seed=5)
     data = settings.data()
-    everything = replace(settings, largest=None, train_graphs=1, data_seeds=1).data()
+    everything = replace(settings, max_nodes=None, train_graphs=1, data_seeds=1).data()
     assert everything.splits["train"].n_node.max() <= np.median(SIZES)
-    for seed, members, tested in zip((5, 6, 7), data.members, data.tested, strict=True):
+    for seed, members, tested in zip((5, 6, 7), data.train_ids, data.test_ids, strict=True):
         draw = size_split_ids(SIZES, 6, 16, seed)
         assert data.splits["train"].n_node[members].tolist() == SIZES[draw["train"]].tolist()
         assert data.splits["test"].n_node[tested].tolist() == SIZES[draw["test"]].tolist()
@@ -107,15 +107,18 @@ def test_every_preset_makes_the_network_of_the_paper(dataset, preset):
     assert network.filters == (64, 64, 64)
     assert network.order == (1 if dataset == "PROTEINS" else 3)
     assert (network.readout, network.dropout, network.aggregation, network.hidden) == ("max", 0.1, "mean", None)
-    assert (settings.epochs, settings.decay, settings.twin_epochs, settings.twin_decay) == (50, (25, 35, 45)) * 2
+    assert (settings.epochs, settings.decay_epochs, settings.teacher_epochs, settings.teacher_decay_epochs) == (
+        50,
+        (25, 35, 45),
+    ) * 2
     largest = {"PROTEINS": 25, "COLLAB": 35, "DD-200": 200, "DD-300": 300, "DD": 300, "MUTAG": None}
-    assert settings.largest == largest[dataset]
+    assert settings.max_nodes == largest[dataset]
     if preset == "global":
         assert not network.poolings
         return
     first, second, pooling = network.poolings
     assert first is second is None
-    assert pooling.reads == "previous"
+    assert pooling.score_from == "previous"
     assert pooling.scorer.kind == ("linear" if dataset == "PROTEINS" else "mlp")
     assert pooling.scorer.init == "default"
 
@@ -131,7 +134,7 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
     dd = tu.experiment("DD-200")
     weak = dd.presets["weak"]
     assert dd.paper_figures("weak", replace(weak, seeds=3, data_seeds=3)) == {"test": "54.3 ± 5.0"}
-    assert dd.paper_figures("weak", replace(weak, largest=300)) == {}
+    assert dd.paper_figures("weak", replace(weak, max_nodes=300)) == {}
     assert tu.experiment("MUTAG").paper_figures("weak", tu.presets("MUTAG")["weak"]) == {}
 
 
@@ -141,7 +144,7 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
         (["strong"], "preset 'strong' is not known; expected one of: weak, unsupervised, global"),
         (["--dataset", "/nowhere/X.zip"], "/nowhere/X.zip"),
         (["--data-dir", "/nowhere"], "/nowhere"),
-        (["--largest", "0"], "largest: 0 is not allowed"),
+        (["--max-nodes", "0"], "max_nodes: 0 is not allowed"),
         (["--data-seeds", "0"], "data_seeds: 0 is not allowed"),
         (["--data-seed", "-1"], "data_seed: -1 is not allowed"),
         (["--train-graphs", "0"], "train_graphs: 0 is not allowed"),
@@ -165,7 +168,7 @@ def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path,
 
 def test_training_on_all_graphs_is_an_error(toy, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        tu.main(["--dataset", str(toy), "--largest", "99", "--out", str(tmp_path / "run")])
+        tu.main(["--dataset", str(toy), "--max-nodes", "99", "--out", str(tmp_path / "run")])
     assert "none is left to test" in capsys.readouterr().err
 
 

@@ -11,10 +11,10 @@ from jattn.attribution import leave_one_out_seeds
 from jattn.datasets.tu import TUData
 from jattn.datasets.tu_graphs import tu_graphs
 from jattn.graphs import OneHot, check, select
-from jattn.nn import AttentionPooling, Threshold
+from jattn.nn import AttentionPoolingConfig, Threshold
 
 COLUMNS = 5
-NETWORK = jattn.Network((8, 4), order=2, poolings=(None, AttentionPooling(Threshold(0.1))))
+NETWORK = jattn.Network((8, 4), order=2, poolings=(None, AttentionPoolingConfig(Threshold(0.1))))
 CONFIG = jattn.TrainConfig(attention_weight=1.0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import NETWORKS, USUAL, pad, params_of
 
-from jattn import AttentionPooling, Network, Scorer, Threshold
+from jattn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
 from jattn.io import describe, load_network, network_from, read_arrays, save_network, write_arrays
 
 
@@ -33,18 +33,18 @@ def test_a_description_holds_every_setting():
 
 class Least(Threshold):
     def __call__(self, alpha, topology):
-        return topology.kept & (alpha < self.tau)
+        return topology.node_mask & (alpha < self.tau)
 
 
-@pytest.mark.parametrize("rule", [lambda alpha, topology: topology.kept, Least(0.1)])
+@pytest.mark.parametrize("rule", [lambda alpha, topology: topology.node_mask, Least(0.1)])
 def test_a_rule_of_ones_own_can_not_be_saved(rule, tmp_path):
-    network = Network(poolings=(AttentionPooling(rule),))
+    network = Network(poolings=(AttentionPoolingConfig(rule),))
     with pytest.raises(ValueError, match="only poolings by Threshold or TopK can be saved"):
         save_network(tmp_path / "weights.npz", network, {})
 
 
 def test_the_kind_of_softmax_is_kept_and_files_without_it_have_the_papers():
-    network = Network(poolings=(AttentionPooling(Threshold(0.1), softmax="plain"),))
+    network = Network(poolings=(AttentionPoolingConfig(Threshold(0.1), softmax="plain"),))
     described = describe(network)
     assert network_from(described) == network
     del described["poolings"][0]["softmax"]
@@ -61,7 +61,7 @@ def test_a_subclass_can_not_be_saved(tmp_path):
 
 def test_numbers_of_numpy_are_saved(tmp_path):
     rule = Threshold(np.float32(0.25))
-    scorer = Scorer("mlp", hidden=np.int64(6), scale=np.float64(2))
+    scorer = ScorerConfig("mlp", hidden=np.int64(6), scale=np.float64(2))
     network = Network(
         np.array([8, 8]),
         np.int8(3),
@@ -69,7 +69,7 @@ def test_numbers_of_numpy_are_saved(tmp_path):
         outputs=np.int64(2),
         dropout=np.float32(0.5),
         compact=np.bool_(True),
-        poolings=[AttentionPooling(rule, scorer)],
+        poolings=[AttentionPoolingConfig(rule, scorer)],
     )
     plain = Network(
         (8, 8),
@@ -78,7 +78,7 @@ def test_numbers_of_numpy_are_saved(tmp_path):
         outputs=2,
         dropout=0.5,
         compact=True,
-        poolings=(AttentionPooling(Threshold(0.25), Scorer("mlp", hidden=6, scale=2.0)),),
+        poolings=(AttentionPoolingConfig(Threshold(0.25), ScorerConfig("mlp", hidden=6, scale=2.0)),),
     )
     assert network == plain
     assert hash(network) == hash(plain)
@@ -97,7 +97,7 @@ def test_a_file_that_holds_no_network_is_named(content, tmp_path):
         load_network(path)
 
 
-@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (2, "its format is 2, of a newer")])
+@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (3, "its format is 3, of a newer")])
 def test_a_file_of_another_format_is_refused_with_what_to_do(number, why, tmp_path):
     path = tmp_path / "weights.npz"
     save_network(path, Network(), {})

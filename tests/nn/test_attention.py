@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import STORAGES, each_storage, fast, random_mask
 
-from jattn.nn import Pooled, edges
+from jattn.nn import PoolingResult, sparse_topology
 from jattn.training import attention_loss, task_loss
 
 ISOLATED_PAIR = make_graph(2, 0, 8)
@@ -31,7 +31,7 @@ ISOLATED_PAIR = make_graph(2, 0, 8)
 
 @functools.cache
 def softmax_of(storage):
-    return jax.jit(lambda graph, scores, kept: STORAGES[storage](graph).keep(kept).softmax(scores))
+    return jax.jit(lambda graph, scores, kept: STORAGES[storage](graph).subgraph(kept).softmax(scores))
 
 
 @each_storage
@@ -75,7 +75,9 @@ def test_attention_loss_is_zero_with_zero_gradient_where_there_is_no_target(stor
     topology = STORAGES[storage](graph)
 
     def loss(scores, target):
-        return attention_loss(Pooled(topology.softmax(scores), topology.kept, topology.kept), target, topology)
+        return attention_loss(
+            PoolingResult(topology.softmax(scores), topology.node_mask, topology.node_mask), target, topology
+        )
 
     scores = jnp.linspace(-3, 3, BUCKET.nodes)
     value, gradient = jax.value_and_grad(loss)(scores, jnp.zeros(BUCKET.nodes))
@@ -88,15 +90,15 @@ def test_attention_loss_is_zero_with_zero_gradient_where_there_is_no_target(stor
 def test_attention_loss_is_the_divergence_written_out(storage):
     graph_list = [USUAL, NO_TARGET, ISOLATED_PAIR]
     topology = STORAGES[storage](pad(graph_list))
-    present = topology.kept & (jnp.arange(BUCKET.nodes) != 1)
-    alpha = topology.keep(present).softmax(jnp.linspace(-3, 3, BUCKET.nodes))
+    present = topology.node_mask & (jnp.arange(BUCKET.nodes) != 1)
+    alpha = topology.subgraph(present).softmax(jnp.linspace(-3, 3, BUCKET.nodes))
     target = jnp.where(jnp.arange(BUCKET.nodes) < node_count(graph_list), jnp.arange(BUCKET.nodes) % 3.0, 0)
     divergences = []
     for a, t, here in zip(*(split_nodes(graph_list, x) for x in (alpha, target, present)), strict=True):
         a, t = a[here].astype(float), t[here] / t[here].sum()
         positive = t > 0
         divergences.append((t[positive] * (np.log(t[positive]) - np.log(a[positive] + 1e-14))).sum() / here.sum())
-    value = attention_loss(Pooled(alpha, present, present), target, topology)
+    value = attention_loss(PoolingResult(alpha, present, present), target, topology)
     np.testing.assert_allclose(value, np.mean(divergences), rtol=1e-5)
 
 
@@ -104,11 +106,11 @@ def test_attention_loss_is_the_divergence_written_out(storage):
 def test_losses_of_the_parts_of_a_batch_over_one_count_add_up_to_that_of_the_batch(task):
     def losses(graph_list, count=None):
         graph = pad(graph_list)
-        topology = edges(graph)
-        outputs = topology.max(topology.zero_dropped(jnp.abs(graph.nodes["features"])))
+        topology = sparse_topology(graph)
+        outputs = topology.max(topology.mask_nodes(jnp.abs(graph.nodes["features"])))
         prediction = outputs[:, :1] if task == "regression" else outputs
-        pooled = Pooled(topology.softmax(graph.nodes["features"][:, 0]), topology.kept, topology.kept)
-        by_task = task_loss(prediction, graph.globals["label"], topology.real, task, count)
+        pooled = PoolingResult(topology.softmax(graph.nodes["features"][:, 0]), topology.node_mask, topology.node_mask)
+        by_task = task_loss(prediction, graph.globals["label"], topology.graph_mask, task, count)
         return np.array([by_task, attention_loss(pooled, graph.nodes["attention"], topology, count)])
 
     one, several = [USUAL], [make_graph(4, 0.5, 9), NO_TARGET, ISOLATED_PAIR]

@@ -12,18 +12,18 @@ from graph_strategies import graph_lists, make_graph, seeds
 from hypothesis import given
 from programs import assert_close, fast, gather_small, pack_small, random_mask, total_loss
 
-from jattn.batching import gather, pack, pad, put
-from jattn.nn import AttentionPooling, Network, Scorer, Threshold, edges
-from jattn.nn._compaction import Layout, compact, first_that_fits, layouts, put_back, take
+from jattn.batching import device_put, gather, pack, pad
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
+from jattn.nn._compaction import CompactLayout, compact, gather_rows, layouts, scatter_rows, smallest_fitting
 from jattn.training import TrainConfig, train_seeds
 
 pytestmark = pytest.mark.default_xla
 
 LAYOUTS = [
-    Layout(merged=1, block=8),
-    Layout(merged=2, block=16),
-    Layout(merged=4, block=32),
-    Layout(merged=3, block=24),
+    CompactLayout(merged=1, block=8),
+    CompactLayout(merged=2, block=16),
+    CompactLayout(merged=4, block=32),
+    CompactLayout(merged=3, block=24),
 ]
 SIZES = [6, 5, 6, 4, 0, 6, 1, 6, 5, 6, 3, 6]
 GRAPHS = [make_graph(size, 0.7, 70 + i) for i, size in enumerate(SIZES)]
@@ -34,19 +34,19 @@ def small_program(layout):
     """A split, ids and nodes to keep -> what a topology says of rows, with and without `compact`."""
 
     def facts(topology, x, scores):
-        x = topology.zero_dropped(x)
+        x = topology.mask_nodes(x)
         of_rows = topology.degrees, topology.normalized()(x), topology.softmax(scores)
         return of_rows, (topology.sum(x), topology.max(x), topology.mean(x))
 
     @jax.jit
     def run(split, ids, kept):
         batch = gather_small(split, ids, "blocks")
-        topology = batch.topology.keep(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
+        topology = batch.topology.subgraph(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         x = batch.graph.nodes["features"]
         of_rows, of_graphs = facts(topology, x, x[:, 0])
         reduced, places = compact(topology, layout)
-        own_rows, own_graphs = facts(reduced, take(x, places), take(x[:, 0], places))
-        return (of_rows, of_graphs), (jax.tree.map(lambda y: put_back(y, places), own_rows), own_graphs)
+        own_rows, own_graphs = facts(reduced, gather_rows(x, places), gather_rows(x[:, 0], places))
+        return (of_rows, of_graphs), (jax.tree.map(lambda y: scatter_rows(y, places), own_rows), own_graphs)
 
     return run
 
@@ -65,7 +65,7 @@ def test_the_topology_of_kept_nodes_alone_says_the_same(layout, graph_list, seed
 
 def network(compact, poolings=1, readout="max", **settings):
     """Keeps just the nodes that have a target, so that a test says how many."""
-    truth = AttentionPooling(Threshold(0.0), Scorer("truth"))
+    truth = AttentionPoolingConfig(Threshold(0.0), ScorerConfig("ground_truth"))
     return Network(
         (5, 6, 7), order=3, outputs=3, readout=readout, compact=compact, poolings=(None, truth, truth)[: poolings + 1],
         **settings,
@@ -77,7 +77,7 @@ def batch():
     """All graphs as one batch of blocks, and where its rows are."""
     split = jraph.batch_np(GRAPHS)
     packed = pack(split, np.arange(len(GRAPHS))[None])
-    return gather(put(split), jnp.asarray(packed.ids[0, 0]), packed.bucket)
+    return gather(device_put(split), jnp.asarray(packed.ids[0, 0]), packed.bucket)
 
 
 def with_target_on(count):
@@ -107,8 +107,8 @@ def assert_same(count, poolings=1, readout="max"):
 
 def branch_of(count):
     kept = with_target_on(count).nodes["attention"] > 0
-    topology = batch().topology.keep(kept)
-    return int(first_that_fits(topology, layouts(topology)))
+    topology = batch().topology.subgraph(kept)
+    return int(smallest_fitting(topology, layouts(topology)))
 
 
 NODES = {0: 5, 1: 20, 2: 30, 3: 38, 4: sum(SIZES)}  # kept by the branches; the last is that of all rows
@@ -139,13 +139,15 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
 def test_without_blocks_there_is_nothing_to_compact():
     graph = jax.tree.map(jnp.asarray, pad(jraph.batch_np(GRAPHS)))
     params = network(True).init(jax.random.key(0), graph)
-    np.testing.assert_array_equal(*(network(c).apply(params, graph, edges(graph)).prediction for c in (True, False)))
+    np.testing.assert_array_equal(
+        *(network(c).apply(params, graph, sparse_topology(graph)).prediction for c in (True, False))
+    )
 
 
 @pytest.mark.slow
 def test_seeds_one_after_another_train_as_each_alone():
     graphs = jraph.batch_np(GRAPHS)
-    learned = AttentionPooling(Threshold(0.15))
+    learned = AttentionPoolingConfig(Threshold(0.15))
     model = Network((5, 6), outputs=3, readout="max", poolings=(None, learned), compact=True, dropout=0.5)
     config = TrainConfig("classification", attention_weight=1.0)
     *_, together = train_seeds(model, config, graphs, [0, 1, 2, 3], epochs=2, batch_size=4)

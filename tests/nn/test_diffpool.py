@@ -13,12 +13,20 @@ from programs import NETWORKS, STORAGES, assert_close, each_storage, fast, gathe
 
 from jattn.attribution._seeds import _large_and_sparse
 from jattn.graphs import Proximity, from_arrays, list_edges
-from jattn.nn import AttentionPooling, DiffPool, Network, Scorer, Threshold, blocks, edges
-from jattn.nn._diffpool import cluster
+from jattn.nn import (
+    AttentionPoolingConfig,
+    DiffPoolConfig,
+    Network,
+    ScorerConfig,
+    Threshold,
+    block_topology,
+    sparse_topology,
+)
+from jattn.nn._diffpool import dense_diff_pool
 
 CLUSTERS = 3
-ATTENTION = AttentionPooling(Threshold(0.1), Scorer())
-clustered = jax.jit(cluster)
+ATTENTION = AttentionPoolingConfig(Threshold(0.1), ScorerConfig())
+clustered = jax.jit(dense_diff_pool)
 
 
 @functools.cache
@@ -27,8 +35,8 @@ def clustered_of(storage):
 
     @jax.jit
     def run(graph, kept, scores):
-        topology = STORAGES[storage](graph).keep(kept)
-        return cluster(topology.zero_dropped(graph.nodes["features"]), scores, topology)
+        topology = STORAGES[storage](graph).subgraph(kept)
+        return dense_diff_pool(topology.mask_nodes(graph.nodes["features"]), scores, topology)
 
     return run
 
@@ -49,7 +57,7 @@ def test_four_nodes_are_pooled_as_by_hand(storage):
     adjacency = [[3.0, 1.75], [1.75, 1.5]]
     np.testing.assert_allclose(topology.adjacency[0], adjacency, atol=1e-6)
     np.testing.assert_allclose(topology.degrees[:2], [4.75, 3.25], atol=1e-6)
-    assert topology.kept.tolist() == [True] * 2 + [False] * (len(topology.kept) - 2)
+    assert topology.node_mask.tolist() == [True] * 2 + [False] * (len(topology.node_mask) - 2)
     # S S^T is 1 on the diagonal but for 0.625 at node 2, and 1, 0.25, 0.25, 0.75 at pairs 01, 02, 12, 23.
     differences = 3 * 1**2 + 0.625**2 + 2 * ((1 - 1) ** 2 + 0.25**2 + (2 - 0.25) ** 2 + (1 - 0.75) ** 2)
     entropy = -0.25 * np.log(0.25) - 0.75 * np.log(0.75)
@@ -82,7 +90,7 @@ def test_it_is_the_equations_on_dense_matrices(storage, graph_list, seed):
         assert_close(x[i * CLUSTERS : (i + 1) * CLUSTERS], expected_x)
         assert_close(pooled.adjacency[i], expected_a)
         assert_close(loss[i], expected_loss)
-        assert bool(pooled.kept[i * CLUSTERS]) == kept.any()
+        assert bool(pooled.node_mask[i * CLUSTERS]) == kept.any()
 
 
 def test_complete_graphs_by_their_weights_rule_are_pooled_like_listed_ones():
@@ -94,7 +102,9 @@ def test_complete_graphs_by_their_weights_rule_are_pooled_like_listed_ones():
     by_rule = jax.tree.map(jnp.asarray, by_rule)
     scores = jnp.asarray(np.random.default_rng(1).normal(size=(5, CLUSTERS)), jnp.float32)
     real = jnp.ones(1, bool)
-    results = (clustered(x, scores, topology) for topology in (blocks(by_rule, 5, real), edges(listed, real)))
+    results = (
+        clustered(x, scores, topology) for topology in (block_topology(by_rule, 5, real), sparse_topology(listed, real))
+    )
     for a, b in zip(*map(jax.tree.leaves, results), strict=True):
         assert_close(a, b)
 
@@ -102,8 +112,8 @@ def test_complete_graphs_by_their_weights_rule_are_pooled_like_listed_ones():
 @jax.jit
 @functools.partial(jax.grad, argnums=(0, 1))
 def gradient_of_everything(x, scores, graph):
-    x, pooled, loss = cluster(x, scores, edges(graph))
-    return x.sum() + pooled.adjacency.sum() + pooled.normalized()(x).sum() + loss.sum(where=pooled.real)
+    x, pooled, loss = dense_diff_pool(x, scores, sparse_topology(graph))
+    return x.sum() + pooled.adjacency.sum() + pooled.normalized()(x).sum() + loss.sum(where=pooled.graph_mask)
 
 
 @pytest.mark.parametrize("score", [0.0, 5000.0])
@@ -121,20 +131,20 @@ def test_gradients_are_finite_where_the_root_and_the_logarithm_are_not(graph_lis
 def test_graphs_laid_out_apart_have_the_products_and_derivatives_of_sums_over_segments(storage):
     split, ids = pack_small([*CORNER_CASES["all of these"][:3], USUAL])
     topology = gather_small(split, jnp.asarray(ids), storage).topology
-    rng, nodes = np.random.default_rng(0), len(topology.kept)
-    s, x = (topology.zero_dropped(jnp.asarray(rng.normal(size=(nodes, n)), jnp.float32)) for n in (2, 5))
+    rng, nodes = np.random.default_rng(0), len(topology.node_mask)
+    s, x = (topology.mask_nodes(jnp.asarray(rng.normal(size=(nodes, n)), jnp.float32)) for n in (2, 5))
 
     def run(s, x, largest):
-        return jnp.sin(topology.replace(largest=largest).outer_sum(s, x)).sum()
+        return jnp.sin(topology.replace(max_nodes=largest).outer_sum(s, x)).sum()
 
     apart, in_segments = (jax.value_and_grad(run, argnums=(0, 1))(s, x, largest) for largest in (6, 10**6))
     assert_close(apart[0], in_segments[0])
     for a, b in zip(apart[1], in_segments[1], strict=True):
-        assert_close(topology.zero_dropped(a), topology.zero_dropped(b))
+        assert_close(topology.mask_nodes(a), topology.mask_nodes(b))
 
 
 def test_it_may_follow_attention_and_another_of_its_kind():
-    network = Network((5, 4, 4), outputs=3, poolings=(ATTENTION, DiffPool(3), DiffPool(2)))
+    network = Network((5, 4, 4), outputs=3, poolings=(ATTENTION, DiffPoolConfig(3), DiffPoolConfig(2)))
     graph = pad([USUAL])
     output = network.apply(network.init(jax.random.key(0), graph), graph)
     assert len(output.poolings) == 1
@@ -144,9 +154,9 @@ def test_it_may_follow_attention_and_another_of_its_kind():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DiffPool(0), "clusters: 0 is not allowed, expected at least 1"),
-        (lambda: Network(poolings=(DiffPool(), ATTENTION)), r"poolings\[1\]: after DiffPool nodes are clusters"),
-        (lambda: Network(poolings=(None, DiffPool()), compact=True), "compact: with DiffPool"),
+        (lambda: DiffPoolConfig(0), "clusters: 0 is not allowed, expected at least 1"),
+        (lambda: Network(poolings=(DiffPoolConfig(), ATTENTION)), r"poolings\[1\]: after DiffPool nodes are clusters"),
+        (lambda: Network(poolings=(None, DiffPoolConfig()), compact=True), "compact: with DiffPool"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

@@ -37,7 +37,7 @@ from programs import (
     random_mask,
 )
 
-from jattn.nn import Pooled
+from jattn.nn import PoolingResult
 
 
 @each_storage
@@ -49,11 +49,11 @@ def test_permuting_nodes_permutes_attention_and_keeps_predictions(name, storage,
     orders = [rng.permutation(len(g.nodes["features"])) for g in graph_list]
     run = program(name, storage)
     before = run(pad(graph_list))
-    assume(name == "truth" or is_decided(graph_list, before[0][1].poolings))
+    assume(name == "ground_truth" or is_decided(graph_list, before[0][1].poolings))
     after = run(pad([permute(g, order) for g, order in zip(graph_list, orders, strict=True)]))
     assert_same_result(after, before, len(graph_list))
     for a, b in zip(after[0][1].poolings, before[0][1].poolings, strict=True):
-        for field in Pooled._fields:
+        for field in PoolingResult._fields:
             pairs = zip(*(split_nodes(graph_list, getattr(x, field)) for x in (a, b)), orders, strict=True)
             for permuted, original, order in pairs:
                 assert_close(permuted.astype(float), original[order].astype(float))
@@ -66,12 +66,12 @@ def test_permuting_nodes_permutes_attention_and_keeps_predictions(name, storage,
 def test_padding_bucket_and_batch_mates_never_change_a_prediction(name, storage, graph_list):
     run = program(name, storage)
     _, together = run(pad(graph_list))[0]
-    assume(name == "truth" or is_decided(graph_list, together.poolings))
+    assume(name == "ground_truth" or is_decided(graph_list, together.poolings))
     mates = [NO_TARGET, *reversed(graph_list), ONE_NODE]
     _, elsewhere = run(pad(mates, LARGER_BUCKET))[0]
     assert_close(elsewhere.prediction[1 : 1 + len(graph_list)][::-1], together.prediction[: len(graph_list)])
     for here, there in zip(together.poolings, elsewhere.poolings, strict=True):
-        for field in Pooled._fields:
+        for field in PoolingResult._fields:
             moved = split_nodes(mates, getattr(there, field))[1:-1][::-1]
             for a, b in zip(split_nodes(graph_list, getattr(here, field)), moved, strict=True):
                 assert_close(b.astype(float), a.astype(float))
@@ -83,12 +83,12 @@ def test_padding_bucket_and_batch_mates_never_change_a_prediction(name, storage,
 def test_edges_and_blocks_agree_in_outputs_and_gradients(name, graph_list, seed):
     graph, mask = pad(graph_list), rows(graph_list, random_mask(graph_list, seed))
     by_edges, by_blocks = (program(name, storage)(graph, mask) for storage in STORAGES)
-    assume(name == "truth" or is_decided(graph_list, by_edges[0][1].poolings))
+    assume(name == "ground_truth" or is_decided(graph_list, by_edges[0][1].poolings))
     assert_same_result(by_blocks, by_edges, len(graph_list))
     for a, b in zip(by_edges[0][1].poolings, by_blocks[0][1].poolings, strict=True):
         assert_close(a.attention, b.attention)
-        np.testing.assert_array_equal(a.present, b.present)
-        np.testing.assert_array_equal(a.kept, b.kept)
+        np.testing.assert_array_equal(a.node_mask_in, b.node_mask_in)
+        np.testing.assert_array_equal(a.node_mask, b.node_mask)
 
 
 @each_storage
@@ -100,12 +100,12 @@ def test_edges_and_blocks_agree_in_outputs_and_gradients(name, graph_list, seed)
 def test_packing_graphs_into_several_blocks_changes_no_result(name, storage, graph_list, seed):
     graph, mask = pad(graph_list), rows(graph_list, random_mask(graph_list, seed))
     whole, packed = program(name, "edges")(graph, mask), packed_program(name, storage)(graph_list, mask)
-    assume(name == "truth" or is_decided(graph_list, whole[0][1].poolings))
+    assume(name == "ground_truth" or is_decided(graph_list, whole[0][1].poolings))
     assert_same_result(packed, whole, len(graph_list))
     for a, b in zip(packed[0][1].poolings, whole[0][1].poolings, strict=True):
         assert_close(a.attention, b.attention)
-        np.testing.assert_array_equal(a.present, b.present)
-        np.testing.assert_array_equal(a.kept, b.kept)
+        np.testing.assert_array_equal(a.node_mask_in, b.node_mask_in)
+        np.testing.assert_array_equal(a.node_mask, b.node_mask)
 
 
 @functools.cache

@@ -35,7 +35,7 @@ from programs import (
 )
 
 from jattn.batching import drop_nodes
-from jattn.nn import AttentionPooling, Network, Pooled, Threshold, TopK
+from jattn.nn import AttentionPoolingConfig, Network, PoolingResult, Threshold, TopK
 
 REST = Network((5, 4), order=3, readout="mean", outputs=3)
 dropped = jax.jit(drop_nodes)
@@ -50,10 +50,10 @@ def test_masking_equals_removal(name, storage, graph_list, seed):
     reduced = [remove(g, m) for g, m in zip(graph_list, split_nodes(graph_list, mask), strict=True)]
     run = program(name, storage)
     masked, removed = run(pad(graph_list), rows(graph_list, mask)), run(pad(reduced))
-    assume(name == "truth" or is_decided(reduced, removed[0][1].poolings))
+    assume(name == "ground_truth" or is_decided(reduced, removed[0][1].poolings))
     assert_same_result(masked, removed, len(graph_list))
     for by_mask, by_removal in zip(masked[0][1].poolings, removed[0][1].poolings, strict=True):
-        for field in Pooled._fields:
+        for field in PoolingResult._fields:
             values = np.asarray(getattr(by_mask, field))
             assert_close(
                 values[: len(mask)][mask].astype(float), getattr(by_removal, field)[: mask.sum()].astype(float)
@@ -69,7 +69,7 @@ def test_masking_equals_removal(name, storage, graph_list, seed):
 def test_pooling_equals_the_rest_of_the_network_on_the_reduced_graph(rule, storage, graph_list):
     prediction, pooled, params = pooled_at_the_input(rule, storage)(pad(graph_list))
     n = node_count(graph_list)
-    kept, alpha = np.asarray(pooled.kept)[:n], np.asarray(pooled.attention)[:n]
+    kept, alpha = np.asarray(pooled.node_mask)[:n], np.asarray(pooled.attention)[:n]
     reduced = [
         remove(g._replace(nodes={**g.nodes, "features": g.nodes["features"] * a[:, None]}), k)
         for g, a, k in zip(graph_list, split_nodes(graph_list, alpha), split_nodes(graph_list, kept), strict=True)
@@ -79,7 +79,7 @@ def test_pooling_equals_the_rest_of_the_network_on_the_reduced_graph(rule, stora
 
 @functools.cache
 def pooled_at_the_input(rule, storage):
-    network = REST.clone(poolings=(AttentionPooling(rule),))
+    network = REST.clone(poolings=(AttentionPoolingConfig(rule),))
     params = network.init(jax.random.key(2), pad([USUAL]))["params"]
 
     @jax.jit
@@ -102,7 +102,7 @@ def test_dropping_nodes_from_the_graph_equals_masking_them(name, graph_list, see
     graph, mask = pad(graph_list), rows(graph_list, random_mask(graph_list, seed))
     run = program(name, "edges")
     by_mask, by_graph = run(graph, mask), run(dropped(graph, mask))
-    assume(name == "truth" or is_decided(graph_list, by_mask[0][1].poolings))
+    assume(name == "ground_truth" or is_decided(graph_list, by_mask[0][1].poolings))
     assert_same_result(by_graph, by_mask, len(graph_list))
 
 
@@ -143,7 +143,7 @@ def test_a_graph_that_lost_every_node_keeps_its_row_and_leaves_the_others_alone(
 @given(graph_list=graph_lists)
 def test_a_threshold_of_one_drops_every_node_and_every_graph_keeps_its_row(storage, graph_list):
     (loss, output), gradient = program("nothing kept", storage)(pad(graph_list))
-    assert not output.poolings[0].kept.any()
+    assert not output.poolings[0].node_mask.any()
     expected = np.tile(params_of("nothing kept")["output"]["bias"], (len(graph_list), 1))
     assert_close(output.prediction[: len(graph_list)], expected)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((loss, output, gradient)))

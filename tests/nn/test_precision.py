@@ -14,11 +14,11 @@ from experiments import colors
 from jattn._cost_model import cost_model
 from jattn.attribution import _seeds as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
-from jattn.batching import pack, put
+from jattn.batching import device_put, pack
 from jattn.datasets.colors import generate_colors
 from jattn.evaluation import accuracy
 from jattn.io import load_network, save_network
-from jattn.nn import PRECISIONS, ChebyGINConv, Linear, Network, blocks, edges
+from jattn.nn import PRECISIONS, ChebyGINConv, Linear, Network, block_topology, sparse_topology
 from jattn.training import TrainConfig, make_train, predict_seeds, train_seeds
 
 GRAPH = jax.tree.map(jnp.asarray, pad([USUAL]))
@@ -57,21 +57,23 @@ def test_gradients_of_edge_weights_have_the_highest_precision():
 
 @each_storage
 def test_diff_pools_products_have_the_highest_precision(storage):
-    topology = dataclasses.replace(STORAGES[storage](GRAPH), largest=int(USUAL.n_node.max()))
-    x = jnp.ones((len(topology.kept), 3))
+    topology = dataclasses.replace(STORAGES[storage](GRAPH), max_nodes=int(USUAL.n_node.max()))
+    x = jnp.ones((len(topology.node_mask), 3))
     (line,) = products(lambda x: topology.outer_sum(x, x), x)
     assert is_highest(line)
 
 
 def test_an_epoch_of_training_has_the_highest_precision():
-    split = put(USUAL)
+    split = device_put(USUAL)
     batches, bucket = pack(USUAL, np.array([[[0]]]))
     train = make_train(NETWORKS["chebygin"], TrainConfig("classification", attention_weight=1.0), bucket, 1)
     state = train.init(jax.random.key(0), split)
     assert all(map(is_highest, products(train.epoch, state, split, batches[0, :, 0])))
 
 
-@pytest.mark.parametrize("storage", [edges, lambda graph: blocks(graph, len(graph.nodes["features"]))])
+@pytest.mark.parametrize(
+    "storage", [sparse_topology, lambda graph: block_topology(graph, len(graph.nodes["features"]))]
+)
 def test_leave_one_out_has_the_highest_precision_for_any_predict_function(storage):
     weights = jnp.ones((GRAPH.nodes["features"].shape[1], 2))
 
@@ -80,15 +82,15 @@ def test_leave_one_out_has_the_highest_precision_for_any_predict_function(storag
         return jnp.tanh(x @ weights)
 
     def predict(graph, kept):
-        topology = storage(graph).keep(kept)
-        return topology.sum(topology.zero_dropped(embed(graph.nodes["features"])))
+        topology = storage(graph).subgraph(kept)
+        return topology.sum(topology.mask_nodes(embed(graph.nodes["features"])))
 
     assert not any(map(is_highest, products(predict, GRAPH, jnp.ones(len(GRAPH.nodes["features"]), bool))[:1]))
-    lines = products(lambda graph: leave_one_out(predict, graph, largest=6, task="classification"), GRAPH)
+    lines = products(lambda graph: leave_one_out(predict, graph, max_nodes=6, task="classification"), GRAPH)
     assert all(map(is_highest, lines))
 
 
-@pytest.mark.parametrize("compiled", ["_compiled_copies", "_compiled_balls"])
+@pytest.mark.parametrize("compiled", ["_compiled_copies", "_compiled_khop"])
 def test_leave_one_out_of_many_seeds_has_the_highest_precision_whatever_the_network_says(compiled, monkeypatch):
     found = []
     original = getattr(left_out, compiled)
@@ -99,7 +101,7 @@ def test_leave_one_out_of_many_seeds_has_the_highest_precision_whatever_the_netw
 
     monkeypatch.setattr(left_out, compiled, noted)
     network = Network((4, 4), order=3, readout="mean")
-    graphs = make_graph(cost_model().subgraph_nodes + 1 if compiled == "_compiled_balls" else 6, 0.01, 0)
+    graphs = make_graph(cost_model().subgraph_nodes + 1 if compiled == "_compiled_khop" else 6, 0.01, 0)
     params = network.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad([USUAL])))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
     expected = leave_one_out_seeds(network, one_seed, graphs, "regression")
@@ -135,7 +137,9 @@ def test_of_a_network_without_attention_only_the_output_map_is_left_at_the_highe
 
 
 @pytest.mark.parametrize("hidden", [None, 3])
-@pytest.mark.parametrize("storage", [edges, lambda graph: blocks(graph, len(graph.nodes["features"]))])
+@pytest.mark.parametrize(
+    "storage", [sparse_topology, lambda graph: block_topology(graph, len(graph.nodes["features"]))]
+)
 @pytest.mark.parametrize(("order", "aggregation"), [(1, "sum"), (3, "sum"), (3, "mean")])
 def test_layers_take_dtypes_as_flax_does(order, aggregation, storage, hidden):
     topology, x = storage(GRAPH), GRAPH.nodes["features"].astype(jnp.float32)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from jattn._cost_model import cost_model
-from jattn.nn._kernels import LARGEST, Sparse, lay_out, masked_affine, segment_max, sparse_product, symmetric_product
+from jattn.nn._kernels import (
+    SEGMENT_ARGMAX,
+    EllCoo,
+    block_product,
+    ell_coo_product,
+    masked_linear,
+    permute_rows,
+    segment_max,
+)
 
 pytestmark = pytest.mark.default_xla
 
@@ -37,7 +45,7 @@ NODES, NODE_SUMS = arrays((5, 3), (5, 3))
 
 
 def sparse(values, x):
-    return sparse_product(Sparse(COLUMNS, values[:10].reshape(5, 2), LIST_ROWS, LIST_COLUMNS, values[10:]), x)
+    return ell_coo_product(EllCoo(COLUMNS, values[:10].reshape(5, 2), LIST_ROWS, LIST_COLUMNS, values[10:]), x)
 
 
 def plain_sparse(values, x):
@@ -50,7 +58,7 @@ WEIGHTS, MAPPED_SUMS = arrays((4, 6), (5, 6))
 
 
 def affine(weights, x):
-    return masked_affine(x, KEPT, weights)
+    return masked_linear(x, KEPT, weights)
 
 
 def plain_affine(weights, x):
@@ -58,8 +66,8 @@ def plain_affine(weights, x):
 
 
 CASES = {
-    "symmetric": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
-    "symmetric, many": (symmetric_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), MANY), MANY_SUMS),
+    "symmetric": (block_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), FEATURES), SUMS),
+    "symmetric, many": (block_product, plain_symmetric, (HALF + HALF.swapaxes(1, 2), MANY), MANY_SUMS),
     "affine": (affine, plain_affine, (WEIGHTS, NODES), MAPPED_SUMS),
     "sparse": (sparse, plain_sparse, (VALUES, NODES), NODE_SUMS),
 }
@@ -131,7 +139,7 @@ def test_rows_and_segments_are_differentiated_forwards_too():
     _, along = jax.jvp(lambda x: segment_max(x, SEGMENT, 5), (x,), (tangent,))
     np.testing.assert_array_equal(along, [[3, 0], [0, 0], [0, 0], [7, 10], [0, 0]])
     rows, place_of = jnp.array([4, 9, 0, 2]), jnp.array([2, 9, 3, 9, 0, 9])
-    laid_out, along = jax.jvp(lambda x: lay_out(x, rows, place_of), (x,), (tangent,))
+    laid_out, along = jax.jvp(lambda x: permute_rows(x, rows, place_of), (x,), (tangent,))
     np.testing.assert_array_equal(laid_out, [x[4], [0, 0], x[0], x[2]])
     np.testing.assert_array_equal(along, [tangent[4], [0, 0], tangent[0], tangent[2]])
 
@@ -144,6 +152,6 @@ def test_checkpoints_that_keep_the_largest_rows_do_not_compute_the_features_agai
         step = jax.grad(jax.checkpoint(loss, **settings))
         return str(jax.make_jaxpr(step)(KERNEL, jnp.ones((6, len(KERNEL))))).count("dot_general")
 
-    keep = jax.checkpoint_policies.save_only_these_names(LARGEST)
+    keep = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
     assert products() == 3  # forward, forward again, and the kernel's gradient
     assert products(policy=keep) == 2

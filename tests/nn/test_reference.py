@@ -14,13 +14,13 @@ from jraph import GraphsTuple
 
 from jattn.attribution import leave_one_out
 from jattn.io._published import network_from_config, params_from_weights
-from jattn.nn import blocks, edges
+from jattn.nn import block_topology, sparse_topology
 from jattn.training import TrainConfig, attention_loss, task_loss
 from jattn.training._epoch import make_optimizer
 
 FOLDER = Path(__file__).parent / "reference"
 INDEX = json.loads((FOLDER / "index.json").read_text())
-TOPOLOGIES = {"edges": edges, "blocks": lambda graph: blocks(graph, ROWS)}
+TOPOLOGIES = {"edges": sparse_topology, "blocks": lambda graph: block_topology(graph, ROWS)}
 NODES, GRAPHS, ROWS = 34, 6, 40
 
 
@@ -83,7 +83,7 @@ def three_steps(case, topology_of):
     def loss(params):
         topology = topology_of(case.graph)
         output = case.network.apply({"params": params}, case.graph, topology)
-        task = task_loss(output.prediction, case.graph.globals["label"], topology.real, case.task)
+        task = task_loss(output.prediction, case.graph.globals["label"], topology.graph_mask, case.task)
         target = case.graph.nodes["attention"]
         poolings = output.poolings if case.supervised else ()
         terms = [case.config["kl_weight"] * attention_loss(pooled, target, topology) for pooled in poolings]
@@ -113,8 +113,8 @@ def test_network_and_three_training_steps_give_the_reference_numbers(name, stora
     for i, pooled in enumerate(output.poolings):
         alpha = case[f"eval/alpha_{i}"]
         present = ~np.isnan(alpha)
-        np.testing.assert_array_equal(pooled.present[:NODES], present)
-        np.testing.assert_array_equal(pooled.kept[:NODES], case[f"eval/kept_{i}"])
+        np.testing.assert_array_equal(pooled.node_mask_in[:NODES], present)
+        np.testing.assert_array_equal(pooled.node_mask[:NODES], case[f"eval/kept_{i}"])
         assert_close(pooled.attention[:NODES], np.where(present, alpha, 0))
 
     assert_close(task, case["train/task_loss"])
@@ -142,12 +142,12 @@ def test_leave_one_out_gives_the_reference_labels(name, storage):
     case = Case(name)
 
     def predict(graph, kept):
-        topology = TOPOLOGIES[storage](graph).keep(kept)
+        topology = TOPOLOGIES[storage](graph).subgraph(kept)
         return case.network.apply({"params": case.params}, graph, topology).prediction
 
     result = jax.jit(lambda graph: leave_one_out(predict, graph, 9, task=case.task))(case.graph)
     difference = np.abs(result.attention[:NODES] - case["leave_one_out"])
-    moved = np.repeat(result.moved[:GRAPHS], case["n_node"])
+    moved = np.repeat(result.total_change[:GRAPHS], case["n_node"])
     assert ((difference <= 1e-6) | (difference * (moved + 1e-7) <= 2e-7)).all()
     assert not result.attention[NODES:].any()
 

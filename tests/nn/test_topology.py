@@ -10,12 +10,12 @@ from cases import slow
 from graph_strategies import BUCKET, EMPTY, ONE_NODE, USUAL, make_graph, pad, rows
 
 from jattn.graphs import from_dense
-from jattn.nn import ChebyGINConv, Threshold, TopK, blocks, chebyshev_terms, edges
+from jattn.nn import ChebyGINConv, Threshold, TopK, block_topology, chebyshev_terms, sparse_topology
 from jattn.nn._chebyshev import chebyshev_filter
 
 pytestmark = pytest.mark.default_xla
 
-STORAGES = {"edges": edges, "blocks": lambda graph: blocks(graph, len(graph.nodes["features"]))}
+STORAGES = {"edges": sparse_topology, "blocks": lambda graph: block_topology(graph, len(graph.nodes["features"]))}
 each_storage = pytest.mark.parametrize("storage", STORAGES)
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], float)
@@ -60,8 +60,8 @@ def test_chebyshev_terms_after_a_drop_are_those_of_the_smaller_matrix(order, sto
     adjacency, kept = ADJACENCIES["weighted path"], np.array([True, True, False])
     graph = pad([from_dense(X, adjacency)])
     x = jnp.pad(jnp.asarray(X), ((0, BUCKET.nodes - 3), (0, 0)))
-    topology = STORAGES[storage](graph).keep(rows([], kept))
-    terms = jnp.stack(chebyshev_terms(topology.zero_dropped(x), topology, order), 1)
+    topology = STORAGES[storage](graph).subgraph(rows([], kept))
+    terms = jnp.stack(chebyshev_terms(topology.mask_nodes(x), topology, order), 1)
     expected = np.stack(expected_terms(adjacency[:2, :2], X[:2], order), 1)
     np.testing.assert_allclose(terms[:2], expected, rtol=1e-5, atol=1e-5)
     assert not terms[2:].any()
@@ -69,7 +69,7 @@ def test_chebyshev_terms_after_a_drop_are_those_of_the_smaller_matrix(order, sto
 
 def test_the_terms_of_a_path_of_three_are_the_ones_computed_by_hand():
     graph = pad([from_dense([[1.0], [0.0], [0.0]], PATH)])
-    terms = jnp.stack(chebyshev_terms(graph.nodes["features"], edges(graph), 4), 1)[:3, :, 0]
+    terms = jnp.stack(chebyshev_terms(graph.nodes["features"], sparse_topology(graph), 4), 1)[:3, :, 0]
     half = 1 / np.sqrt(2)
     by_hand = [[1, 0, 0], [0, -half, 0], [0, 0, 1], [0, -half, 0]]  # T_0 ... T_3 of L with -1 / sqrt(2) along the path
     np.testing.assert_allclose(terms.T, by_hand, atol=1e-4)
@@ -81,7 +81,7 @@ def test_the_scaled_product_is_that_of_the_dense_matrix_over_rows_whose_scale_is
     around = (6, BUCKET.nodes - 9)
     topology = STORAGES[storage](pad([USUAL, from_dense(X, ADJACENCIES[name])]))
     scale = np.array([0.5, -2.0, 0.0])
-    y = topology.scaled(jnp.pad(jnp.asarray(scale), around))(jnp.pad(jnp.asarray(X), (around, (0, 0))))
+    y = topology.scaled_adjacency(jnp.pad(jnp.asarray(scale), around))(jnp.pad(jnp.asarray(X), (around, (0, 0))))
     expected = np.diag(scale) @ ADJACENCIES[name] @ np.diag(scale) @ X
     np.testing.assert_allclose(y, np.pad(expected, (around, (0, 0))), rtol=1e-5, atol=1e-6)
 
@@ -92,7 +92,7 @@ def test_degrees_are_sums_of_weights_over_kept_neighbours(name, storage):
     adjacency = ADJACENCIES[name]
     topology = STORAGES[storage](pad([from_dense(X, adjacency)]))
     np.testing.assert_allclose(topology.degrees[:3], adjacency.sum(1), rtol=1e-6)
-    np.testing.assert_allclose(topology.keep(rows([], [True, False, True])).degrees[:3], [0, 0, adjacency[2, 2]])
+    np.testing.assert_allclose(topology.subgraph(rows([], [True, False, True])).degrees[:3], [0, 0, adjacency[2, 2]])
 
 
 @each_storage
@@ -117,13 +117,13 @@ def test_sum_aggregation_multiplies_every_term_but_the_features_by_the_degree(na
 @each_storage
 def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
     graph_list = [make_graph(2, 0, 1), make_graph(0, 0, 1), make_graph(3, 0, 2)]
-    topology = STORAGES[storage](pad(graph_list)).keep(rows([], [True, True, True, False, True]))
-    x = topology.zero_dropped(jnp.arange(1.0, BUCKET.nodes + 1)[:, None])
+    topology = STORAGES[storage](pad(graph_list)).subgraph(rows([], [True, True, True, False, True]))
+    x = topology.mask_nodes(jnp.arange(1.0, BUCKET.nodes + 1)[:, None])
     assert topology.sum(x)[:, 0].tolist() == [3, 0, 8, 0, 0, 0]
     assert topology.mean(x)[:, 0].tolist() == [1.5, 0, 4, 0, 0, 0]
     assert topology.max(x)[:, 0].tolist() == [2, 0, 5, 0, 0, 0]
-    assert topology.size.tolist() == [2, 0, 2, 0, 0, 0]
-    assert topology.spread(jnp.arange(6.0))[:5].tolist() == [0, 0, 2, 2, 2]
+    assert topology.num_nodes.tolist() == [2, 0, 2, 0, 0, 0]
+    assert topology.broadcast_to_nodes(jnp.arange(6.0))[:5].tolist() == [0, 0, 2, 2, 2]
 
 
 @each_storage
@@ -131,16 +131,16 @@ def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
 @pytest.mark.parametrize("features", [2, 5], ids=["narrower", "wider"])
 @pytest.mark.parametrize("order", [1, 2, *map(slow, [3, 4, 5, 6]), 7])
 def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, aggregation, storage):
-    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).subgraph(rows([], np.arange(11) % 4 > 0))
     rng = np.random.default_rng(order)
-    x = topology.zero_dropped(jnp.asarray(rng.normal(size=(BUCKET.nodes, 3)), jnp.float32))
+    x = topology.mask_nodes(jnp.asarray(rng.normal(size=(BUCKET.nodes, 3)), jnp.float32))
     kernel = jnp.asarray(rng.normal(size=(3, order, features)), jnp.float32)
     bias = jnp.asarray(rng.normal(size=features), jnp.float32)
     cotangent = jnp.asarray(rng.normal(size=(BUCKET.nodes, features)), jnp.float32)
 
     def plain(x, kernel, bias):
         terms = chebyshev_terms(x, topology, order, aggregation)
-        return topology.zero_dropped(sum(term @ kernel[:, k] for k, term in enumerate(terms)) + bias)
+        return topology.mask_nodes(sum(term @ kernel[:, k] for k, term in enumerate(terms)) + bias)
 
     def filtered(x, kernel, bias):
         return chebyshev_filter(x, kernel, bias, topology, aggregation)
@@ -149,13 +149,13 @@ def test_a_filter_is_the_product_of_the_terms_with_its_weights(order, features, 
     actual, vjp = jax.vjp(filtered, x, kernel, bias)
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-4)
     (dx, *weights), (expected_dx, *expected_weights) = vjp(cotangent), expected_vjp(cotangent)
-    for a, b in zip([topology.zero_dropped(dx), *weights], [expected_dx, *expected_weights], strict=True):
+    for a, b in zip([topology.mask_nodes(dx), *weights], [expected_dx, *expected_weights], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-4)
 
 
 def test_blocks_refuse_rows_that_they_do_not_part():
     with pytest.raises(ValueError, match=r"block: 32 rows can't be parted into blocks of 5"):
-        blocks(pad([USUAL]), 5)
+        block_topology(pad([USUAL]), 5)
 
 
 CROSSING = pad([make_graph(3, 1, 0), make_graph(6, 1, 0)])  # rows 3 to 8 are one graph
@@ -163,15 +163,15 @@ CROSSING = pad([make_graph(3, 1, 0), make_graph(6, 1, 0)])  # rows 3 to 8 are on
 
 def test_blocks_refuse_an_edge_between_two_of_them():
     with pytest.raises(ValueError, match=r"block: an edge leaves its block of 4 rows"):
-        blocks(CROSSING, 4)
+        block_topology(CROSSING, 4)
 
 
 def test_blocks_too_small_inside_jit_give_nan_rather_than_lose_edges():
     def degrees(block):
-        return jax.jit(lambda graph: blocks(graph, block).degrees)(CROSSING)
+        return jax.jit(lambda graph: block_topology(graph, block).degrees)(CROSSING)
 
     assert np.isnan(degrees(4)[:9]).all()
-    np.testing.assert_allclose(degrees(16), edges(CROSSING).degrees, rtol=1e-6)
+    np.testing.assert_allclose(degrees(16), sparse_topology(CROSSING).degrees, rtol=1e-6)
 
 
 def topology_of(*sizes, storage="edges"):
@@ -213,8 +213,8 @@ def test_of_equal_alphas_top_k_keeps_the_lower_indices_of_each_graph(storage):
 
 @each_storage
 def test_top_k_counts_the_nodes_still_kept(storage):
-    topology = topology_of(6, storage=storage).keep(rows([], [False, True, False, True, True, True]))
-    kept = TopK(0.5)(jnp.where(topology.kept, 0.25, 0.0), topology)
+    topology = topology_of(6, storage=storage).subgraph(rows([], [False, True, False, True, True, True]))
+    kept = TopK(0.5)(jnp.where(topology.node_mask, 0.25, 0.0), topology)
     assert np.flatnonzero(kept).tolist() == [1, 3]
 
 
@@ -233,14 +233,14 @@ def test_the_threshold_is_strict(storage):
 
 @each_storage
 def test_a_threshold_below_0_keeps_no_padding_and_no_node_dropped_before(storage):
-    topology = topology_of(3, storage=storage).keep(rows([], [True, False, True]))
+    topology = topology_of(3, storage=storage).subgraph(rows([], [True, False, True]))
     assert np.flatnonzero(Threshold(-1.0)(jnp.zeros(BUCKET.nodes), topology)).tolist() == [0, 2]
 
 
 def test_dropping_everything_then_more_changes_nothing():
     topology = topology_of(3)
-    nothing = topology.keep(jnp.zeros(BUCKET.nodes, bool))
-    assert not nothing.keep(jnp.ones(BUCKET.nodes, bool)).kept.any()
+    nothing = topology.subgraph(jnp.zeros(BUCKET.nodes, bool))
+    assert not nothing.subgraph(jnp.ones(BUCKET.nodes, bool)).node_mask.any()
     assert not nothing.degrees.any()
 
 
@@ -252,8 +252,8 @@ def test_arrays_of_the_host_make_the_same_topology(storage):
 
 @each_storage
 def test_reductions_are_over_kept_nodes_whatever_other_rows_hold(storage):
-    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9), EMPTY])).keep(rows([], np.arange(11) % 4 > 0))
-    kept = np.asarray(topology.kept)
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9), EMPTY])).subgraph(rows([], np.arange(11) % 4 > 0))
+    kept = np.asarray(topology.node_mask)
     x = jnp.asarray(np.random.default_rng(0).normal(-3, 1, (BUCKET.nodes, 4)), jnp.float32)  # all maxima are negative
     for left in (7.0, jnp.nan, jnp.inf):
         dirty = jnp.where(kept[:, None], x, left)
@@ -274,25 +274,25 @@ def test_reductions_are_over_kept_nodes_whatever_other_rows_hold(storage):
 @each_storage
 @pytest.mark.parametrize("kind", ["sum", "mean", "max"])
 def test_the_readout_of_masked_rows_is_that_of_relu(kind, storage):
-    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).keep(rows([], np.arange(11) % 4 > 0))
-    x = topology.zero_dropped(jnp.sin(jnp.arange(BUCKET.nodes * 3.0).reshape(-1, 3)))
+    topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).subgraph(rows([], np.arange(11) % 4 > 0))
+    x = topology.mask_nodes(jnp.sin(jnp.arange(BUCKET.nodes * 3.0).reshape(-1, 3)))
     np.testing.assert_allclose(topology.readout(x, kind), getattr(topology, kind)(jax.nn.relu(x)), rtol=1e-6)
 
 
 def test_the_plain_softmax_is_shift_invariant_and_the_papers_is_not(unchecked_types):
-    topology = edges(pad([USUAL, ONE_NODE, EMPTY])).keep(rows([], np.arange(7) != 2))
+    topology = sparse_topology(pad([USUAL, ONE_NODE, EMPTY])).subgraph(rows([], np.arange(7) != 2))
     scores = jnp.asarray(np.random.default_rng(1).normal(size=BUCKET.nodes) * 3, jnp.float32)
     plain = topology.softmax(scores, "plain")
     for shift in (-500, -20, 1000):
         np.testing.assert_allclose(topology.softmax(scores + shift, "plain"), plain, rtol=1e-3)
     np.testing.assert_allclose(topology.sum(plain)[:2], 1, rtol=1e-6)
-    assert not plain[~topology.kept].any()
+    assert not plain[~topology.node_mask].any()
     np.testing.assert_allclose(plain, topology.softmax(scores), rtol=1e-4)
     assert topology.sum(topology.softmax(jnp.full(BUCKET.nodes, -20.0)))[1] < 0.03
     gradient = jax.grad(lambda s: (topology.softmax(s, "plain") * jnp.arange(BUCKET.nodes)).sum())(scores)
     assert np.isfinite(gradient).all()
     assert abs(float(gradient[6])) < 1e-6  # of a node alone in its graph
-    emptied = topology.keep(jnp.zeros(BUCKET.nodes, bool))
+    emptied = topology.subgraph(jnp.zeros(BUCKET.nodes, bool))
     assert not emptied.softmax(scores, "plain").any()
     with pytest.raises(ValueError, match="softmax: 'soft' is not known"):
         topology.softmax(scores, "soft")
@@ -304,14 +304,18 @@ def test_an_unpadded_graph_is_refused(storage):
         with pytest.raises(ValueError, match=r"graph: it is not padded: its last graph, of \d nodes, would count as"):
             STORAGES[storage](graph)
         real = jnp.ones(len(graph.n_node), bool)
-        told = edges(graph, real) if storage == "edges" else blocks(graph, len(graph.nodes["features"]), real)
-        assert told.kept.all()
+        told = (
+            sparse_topology(graph, real)
+            if storage == "edges"
+            else block_topology(graph, len(graph.nodes["features"]), real)
+        )
+        assert told.node_mask.all()
 
 
 @pytest.mark.parametrize("mask", [np.array([0, 2]), np.ones(3, bool), np.ones(BUCKET.nodes), [True] * BUCKET.nodes])
 def test_masks_are_booleans_one_a_row(mask, unchecked_types):
-    topology = edges(pad([USUAL]))
+    topology = sparse_topology(pad([USUAL]))
     with pytest.raises(ValueError, match="mask: expected a mask of booleans, one per row of the batch"):
-        topology.keep(mask)
-    with pytest.raises(ValueError, match="real: expected a mask of booleans, one per graph"):
-        edges(pad([USUAL]), mask)
+        topology.subgraph(mask)
+    with pytest.raises(ValueError, match="graph_mask: expected a mask of booleans, one per graph"):
+        sparse_topology(pad([USUAL]), mask)

@@ -45,7 +45,7 @@ def test_fields_of_any_name_do_not_change_what_a_network_says():
 def test_names_of_jattns_own_are_refused(field):
     own = {"_jattn_terms": np.zeros(len(GRAPHS.nodes["features"] if field == "nodes" else GRAPHS.n_node))}
     with pytest.raises(ValueError, match=f"graphs: {field} have '_jattn_terms', but names that begin with _jattn"):
-        jattn.put(GRAPHS._replace(**{field: {**getattr(GRAPHS, field), **own}}))
+        jattn.device_put(GRAPHS._replace(**{field: {**getattr(GRAPHS, field), **own}}))
 
 
 class Doubled(jattn.Network):
@@ -68,10 +68,10 @@ def test_dropped_rows_of_a_network_of_ones_own_do_not_count():
     """Without any mask of its own, a network of `ChebyGINConv`s and a readout leaves dropped nodes out."""
     graph = jax.device_put(jattn.pad(GRAPHS))
     convolution = jattn.ChebyGINConv(4, order=2)
-    x, topology = graph.nodes["features"] + 3.0, jattn.edges(graph)
+    x, topology = graph.nodes["features"] + 3.0, jattn.sparse_topology(graph)
     variables = convolution.init(jax.random.key(0), x, topology)
-    reduced = topology.keep(jnp.arange(len(x)) % 3 > 0)
-    clean = convolution.apply(variables, reduced.zero_dropped(x), reduced)
+    reduced = topology.subgraph(jnp.arange(len(x)) % 3 > 0)
+    clean = convolution.apply(variables, reduced.mask_nodes(x), reduced)
     for kind in ("sum", "mean", "max"):
         expected = getattr(reduced, kind)(jnp.tanh(clean))
         actual = getattr(reduced, kind)(jnp.tanh(convolution.apply(variables, x, reduced)))

@@ -6,7 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.image import imread
 
-from jattn.plots import ATTENTION, Shown, View, save, superpixel_figure
+from jattn.plots import ATTENTION, ImageRow, ImageVariant, save, superpixel_figure
 from jattn.plots._superpixels import WRONG
 
 SQUARES = np.kron(np.arange(4).reshape(2, 2), np.ones((3, 4), int))  # four superpixels of 3 x 4 pixels
@@ -14,7 +14,7 @@ SQUARES = np.kron(np.arange(4).reshape(2, 2), np.ones((3, 4), int))  # four supe
 
 def view(count, channels=3, predicted=7, seed=0):
     rng = np.random.default_rng(seed)
-    return View(
+    return ImageVariant(
         channels=rng.random((count, channels), np.float32),
         attention=rng.random(count, np.float32),
         kept=np.arange(count) % 3 > 0,
@@ -26,7 +26,7 @@ def shown(segments=SQUARES, label=7, title="", **views):
     """An image with random target attention."""
     count = segments.max() + 1
     views = views or {"clean": view(count)}
-    return Shown(segments, np.random.default_rng(9).random(count, np.float32), label, views, title)
+    return ImageRow(segments, np.random.default_rng(9).random(count, np.float32), label, views, title)
 
 
 def panels(figure):
@@ -50,7 +50,7 @@ def assert_only_picture(path):
     assert path.stat().st_size < 500_000
 
 
-ONE = View(np.full((1, 1), 0.5), np.ones(1), np.ones(1, bool), predicted=0)
+ONE = ImageVariant(np.full((1, 1), 0.5), np.ones(1), np.ones(1, bool), predicted=0)
 ODD = {
     "one pixel": shown(np.zeros((1, 1), int), only=ONE),
     "one row": shown(np.arange(40)[None], wide=view(40)),

@@ -11,8 +11,8 @@ import pytest
 from experiments.run.checkpoints import Best, Checkpoints
 from experiments.run.folder import RunError
 from experiments.run.identity import training_identity
-from jattn import AttentionPooling, Network, Threshold, TrainConfig
-from jattn.training import State
+from jattn import AttentionPoolingConfig, Network, Threshold, TrainConfig
+from jattn.training import TrainState
 
 OPTIMIZER = optax.flatten(optax.chain(optax.identity(), optax.scale_by_adam(), optax.scale_by_learning_rate(0.1)))
 
@@ -20,7 +20,7 @@ OPTIMIZER = optax.flatten(optax.chain(optax.identity(), optax.scale_by_adam(), o
 def state(value, size=3):
     params = {"conv_0": {"kernel": np.random.default_rng(value).random((2, size), np.float32)}}
     optimizer = jax.vmap(OPTIMIZER.init)(params)
-    return State(params, optimizer, jax.random.split(jax.random.key(int(value)), 2))
+    return TrainState(params, optimizer, jax.random.split(jax.random.key(int(value)), 2))
 
 
 def same(actual, expected):
@@ -31,7 +31,7 @@ def same(actual, expected):
         np.testing.assert_array_equal(a, b)
 
 
-NETWORK, CONFIG = Network((4, 4), poolings=(None, AttentionPooling(Threshold(0.1)))), TrainConfig()
+NETWORK, CONFIG = Network((4, 4), poolings=(None, AttentionPoolingConfig(Threshold(0.1)))), TrainConfig()
 OTHERS = {"epochs": 5, "data": {"graphs": "1f"}}
 THIS = training_identity(NETWORK, CONFIG, **OTHERS)
 OWN = ("network", "training")
@@ -39,22 +39,22 @@ OWN = ("network", "training")
 
 def saved_after(folder, of=THIS):
     with Checkpoints(folder, of) as checkpoints:
-        return checkpoints.last(state(0)).epoch
+        return checkpoints.restore_latest(state(0)).epoch
 
 
 def test_what_was_saved_comes_back(tmp_path):
-    with Checkpoints(tmp_path / "twin", THIS) as checkpoints:
+    with Checkpoints(tmp_path / "teacher", THIS) as checkpoints:
         for epoch in (5, 10):
             checkpoints.save(epoch, state(epoch), seconds=1.5 * epoch)
-    with Checkpoints(tmp_path / "twin", THIS) as checkpoints:
-        found = checkpoints.last(state(0))
+    with Checkpoints(tmp_path / "teacher", THIS) as checkpoints:
+        found = checkpoints.restore_latest(state(0))
     assert (found.epoch, found.seconds) == (10, 15.0)
     same(found.state, state(10))
 
 
 def test_without_checkpoints_training_starts_where_it_starts(tmp_path):
     with Checkpoints(tmp_path, THIS) as checkpoints:
-        found = checkpoints.last(state(0))
+        found = checkpoints.restore_latest(state(0))
     assert (found.epoch, found.seconds) == (0, 0.0)
     same(found.state, state(0))
 
@@ -72,7 +72,7 @@ def test_each_seed_has_the_best_of_its_own_weights_also_after_a_new_start(tmp_pa
     for epoch, score in scores.items():
         whole = whole.or_better(epoch, state(epoch).params, score)
         with Checkpoints(tmp_path, THIS) as checkpoints:
-            best = checkpoints.last(state(0), Best.none(state(0).params)).best
+            best = checkpoints.restore_latest(state(0), Best.none(state(0).params)).best
             best = best.or_better(epoch, state(epoch).params, score)
             checkpoints.save(epoch, state(epoch), seconds=0.0, best=best)
     np.testing.assert_array_equal(best.epoch, [3, 1])  # of equal ones the later
@@ -95,7 +95,7 @@ def test_a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before(tmp_path):
     shutil.rmtree(tmp_path / "2" / "state")
     with Checkpoints(tmp_path, THIS) as checkpoints:
         with pytest.warns(UserWarning, match=r"/2: can't be read .*; it is now 2\.unreadable"):
-            found = checkpoints.last(state(0))
+            found = checkpoints.restore_latest(state(0))
         same(found.state, state(1))
         checkpoints.save(2, state(2), seconds=0.0)
     assert saved_after(tmp_path) == 2
@@ -120,7 +120,7 @@ def test_an_interrupted_save_leaves_nothing(tmp_path):
         checkpoints.save(1, state(1), seconds=0.0)
     shutil.copytree(tmp_path / "1", tmp_path / "2.orbax-checkpoint-tmp")
     with Checkpoints(tmp_path, THIS) as checkpoints:
-        assert checkpoints.last(state(0)).epoch == 1
+        assert checkpoints.restore_latest(state(0)).epoch == 1
         checkpoints.save(2, state(2), seconds=0.0)  # which waits until that is gone
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["1", "2"]
 
@@ -167,13 +167,13 @@ def test_how_libraries_print_things_does_not_matter(tmp_path, monkeypatch):
 
 
 def test_checkpoints_of_another_format_are_refused_and_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.run.checkpoints.FORMAT", 2)
+    monkeypatch.setattr("experiments.run.checkpoints.FORMAT", 3)
     with Checkpoints(tmp_path, THIS) as checkpoints:
         checkpoints.save(1, state(1), seconds=0.0)
     monkeypatch.undo()
     before = contents(tmp_path)
     with pytest.raises(
-        RunError, match=r"/1: its format is 2, of a newer version .*; go on with what made it, or choose"
+        RunError, match=r"/1: its format is 3, of a newer version .*; go on with what made it, or choose"
     ):
         saved_after(tmp_path)
     assert contents(tmp_path) == before
@@ -191,7 +191,7 @@ def test_a_checkpoint_that_is_not_taken_is_an_error(tmp_path):
 def test_a_full_disk_is_an_error_that_keeps_what_was_saved(tmp_path):
     checkpoints = Checkpoints(tmp_path, THIS)
     checkpoints.save(1, state(1), seconds=0.0)
-    checkpoints.last(state(0))
+    checkpoints.restore_latest(state(0))
     _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, hard))  # no file may be larger
     try:
@@ -204,5 +204,5 @@ def test_a_full_disk_is_an_error_that_keeps_what_was_saved(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="file/twin: checkpoints can't be opened"):
-        Checkpoints(tmp_path / "file" / "twin", THIS)
+    with pytest.raises(RunError, match="file/teacher: checkpoints can't be opened"):
+        Checkpoints(tmp_path / "file" / "teacher", THIS)

@@ -59,7 +59,7 @@ def test_a_sweep_runs_on_a_system_that_is_no_unix(fake, monkeypatch):
     for module, names in OF_UNIX.items():
         for name in names:
             monkeypatch.delattr(module, name, raising=False)
-    fake_runs.run(fake, "weak", "--seeds", "2", "--seeds-a-job", "1")
+    fake_runs.run(fake, "weak", "--seeds", "2", "--seeds-per-job", "1")
     assert [row["jobs_done"] for row in fake_runs.summary(fake)] == ["2"]
 
 

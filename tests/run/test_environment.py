@@ -11,8 +11,8 @@ import pytest
 
 from experiments import colors
 from experiments.run.drawing import try_to_draw
-from experiments.run.folder import About, write_results
-from jattn.io import plain, write_json
+from experiments.run.folder import RunConfig, write_results
+from jattn.io import to_jsonable, write_json
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4"]
 
@@ -106,8 +106,8 @@ def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
     run = tmp_path / "colors/supervised_seeds=0-1"
     run.mkdir(parents=True)
     job = colors.EXPERIMENT.parse(["supervised", "--seeds", "2", "--quiet"])[1]
-    about = About("colors", "supervised", plain(job), None)
-    write_json(run / "config.json", {"format": 1, **about._asdict()})
+    about = RunConfig("colors", "supervised", to_jsonable(job), None)
+    write_json(run / "config.json", {"format": 2, **about._asdict()})
     spread = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
     subset = {"accuracy": spread, "attention_auc": [spread]}
     subsets = dict.fromkeys(("orig", "large", "largec", "all"), subset)

@@ -41,7 +41,9 @@ def labels(figure):
 
 def test_one_row_a_stage_and_auc_only_where_it_was_measured(tmp_path):
     auc = [curve(70.0, 80.0), curve(60.0, 65.0)]
-    lines = [line("twin", e) for e in (1, 2, 3)] + [line("attention", e, auc=auc if e % 2 else None) for e in (1, 2, 3)]
+    lines = [line("teacher", e) for e in (1, 2, 3)] + [
+        line("attention", e, auc=auc if e % 2 else None) for e in (1, 2, 3)
+    ]
     figure = training_figure(lines)
     assert labels(figure) == ["loss", "accuracy (%)"] * 2 + ["attention AUC (%)"]
     poolings = figure.axes[-1].get_legend().get_texts()

@@ -20,10 +20,10 @@ from experiments.run.identity import (
 )
 from experiments.triangles import Triangles
 from experiments.tu import Tu
-from jattn import AttentionPooling, Network, Proximity, Scorer, Threshold, TopK, TrainConfig, from_dense
+from jattn import AttentionPoolingConfig, Network, Proximity, ScorerConfig, Threshold, TopK, TrainConfig, from_dense
 from jattn._options import setting
 
-NETWORK = Network((4, 4), poolings=(None, AttentionPooling(Threshold(0.1), Scorer("mlp"))))
+NETWORK = Network((4, 4), poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("mlp"))))
 
 
 @pytest.mark.parametrize("kind", [Colors, Triangles, Mnist75sp, Tu, Initialization])
@@ -66,12 +66,12 @@ def test_networks_differ_by_each_of_their_settings_but_how_they_are_computed():
     now = training_identity(NETWORK, TrainConfig(), epochs=3, seeds=range(2))
     same = training_identity(NETWORK.clone(compact=True), TrainConfig(), epochs=3, seeds=[0, 1])
     assert differences(same, now) == []
-    pooling = AttentionPooling(TopK(0.5), Scorer("mlp"))
+    pooling = AttentionPoolingConfig(TopK(0.5), ScorerConfig("mlp"))
     other = training_identity(NETWORK.clone(poolings=(None, pooling)), TrainConfig(), epochs=3, seeds=[0, 2])
     assert [str(of) for of in differences(other, now)] == [
-        "network.poolings.1.rule.threshold.tau: 'nothing' there, 0.1 now",
+        "network.poolings.1.select.threshold.tau: 'nothing' there, 0.1 now",
         "seeds: [0, 2] there, [0, 1] now",
-        "network.poolings.1.rule.topk.ratio: 0.5 there, 'nothing' now",
+        "network.poolings.1.select.topk.ratio: 0.5 there, 'nothing' now",
     ]
 
 

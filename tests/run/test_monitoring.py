@@ -43,7 +43,7 @@ def test_metric_lines_go_to_tensorboard_as_they_are(tmp_path):
 def test_values_of_several_layers_have_names_of_their_own_and_nan_is_left_out(tmp_path):
     with EventFile(tmp_path / "events", done=0) as file:
         file.write(
-            {"stage": "twin", "epoch": 4, "attention_auc": [{"mean": 60.0}, {"mean": None}], "loss": {"mean": 2}}
+            {"stage": "teacher", "epoch": 4, "attention_auc": [{"mean": 60.0}, {"mean": None}], "loss": {"mean": 2}}
         )
     assert read_events(tmp_path / "events") == [("attention_auc_1", 4, 60.0), ("loss", 4, 2.0)]
 
@@ -75,13 +75,13 @@ def test_a_quiet_run_prints_its_table_alone(tmp_path, capsys):
 
 
 def test_lines_are_shown_where_there_is_no_terminal(capsys):
-    with Progress("twin", epochs=40, done=10) as progress:
+    with Progress("teacher", epochs=40, done=10) as progress:
         for epoch in range(11, 41):
             values = {"loss": {"mean": 0.5}, "accuracy": {"mean": 50.0}}
             progress.show({"epoch": epoch, "seconds": epoch / 2, **values})
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "twin: goes on after epoch 10 of 40"
-    assert lines[1] == "twin: epoch 12 of 40, 6.0 s, loss 0.5, accuracy 50.0 %"
+    assert lines[0] == "teacher: goes on after epoch 10 of 40"
+    assert lines[1] == "teacher: epoch 12 of 40, 6.0 s, loss 0.5, accuracy 50.0 %"
     assert len(lines) == 9
     with count_graphs("labels", 20) as count:
         for _ in range(4):

@@ -38,7 +38,7 @@ def test_a_run_keeps_its_checkpoints_in_a_folder_of_any_name(tmp_path):
 @pytest.mark.slow
 def test_studies_in_folders_of_odd_names_are_files_there(tmp_path, toy):
     small = [
-        "--largest",
+        "--max-nodes",
         "5",
         "--tune",
         "1",
@@ -46,7 +46,7 @@ def test_studies_in_folders_of_odd_names_are_files_there(tmp_path, toy):
         "2",
         "--epochs",
         "1",
-        "--twin-epochs",
+        "--teacher-epochs",
         "1",
         "--seeds",
         "1",

@@ -31,7 +31,7 @@ def test_the_first_of_each_network_is_its_own():
 
 def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
     out = tmp_path / "run"
-    colors.EXPERIMENT.main(["unsupervised", "--seeds", "2", "--best-of", "3", *TINY, "--out", str(out)])
+    colors.EXPERIMENT.main(["unsupervised", "--seeds", "2", "--restarts", "3", *TINY, "--out", str(out)])
     lines = read_lines(out / "metrics.jsonl")
     assert [line["epoch"] for line in lines if line["stage"] == "choosing"] == [1, 2]
     loss = np.reshape([line for line in lines if line["stage"] == "choosing"][-1]["loss"]["values"], (2, 3))
@@ -48,8 +48,8 @@ def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
     np.testing.assert_allclose(loss[:, 0], own.loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("preset", "of"), [("global", "none"), ("upper-bound", "truth")])
+@pytest.mark.parametrize(("preset", "of"), [("global", "none"), ("upper-bound", "ground_truth")])
 def test_there_has_to_be_something_to_choose(preset, of, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        colors.EXPERIMENT.main([preset, "--best-of", "3", "--out", str(tmp_path)])
-    assert f"best_of: with attention={of} there are no weights" in " ".join(capsys.readouterr().err.split())
+        colors.EXPERIMENT.main([preset, "--restarts", "3", "--out", str(tmp_path)])
+    assert f"restarts: with attention={of} there are no weights" in " ".join(capsys.readouterr().err.split())

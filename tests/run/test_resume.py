@@ -17,10 +17,10 @@ from experiments.run import stages
 from experiments.run.checkpoints import Checkpoints
 from experiments.run.folder import read_lines
 from jattn import Network, load_network
-from jattn.evaluation import spread
+from jattn.evaluation import mean_std
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ["--seeds", "2", "--epochs", "12", "--twin-epochs", "8", "--train-graphs", "40", "--test-graphs", "12"]
+TINY = ["--seeds", "2", "--epochs", "12", "--teacher-epochs", "8", "--train-graphs", "40", "--test-graphs", "12"]
 TIMES = ("seconds", "graphs_per_second", "compile_seconds", "host_memory_mib")  # what may differ
 
 
@@ -78,7 +78,7 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undis
         rng.integers(1, 8),
         rng.integers(9, 14),
         rng.integers(14, 20),
-    ):  # of 20 epochs, 8 of them the twin's
+    ):  # of 20 epochs, 8 of them the teacher's
         process = start(out)
         wait_until(lambda: process.poll() is not None or epochs_done(out) >= at_least)  # noqa: B023
         time.sleep(rng.uniform(0, 0.06))  # a save takes 0.04 s
@@ -135,9 +135,9 @@ def test_each_seeds_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path, 
         given = next(asked)
         if isinstance(given, BaseException):
             raise given
-        return spread(given)
+        return mean_std(given)
 
-    monkeypatch.setattr(stages.Stages, "_validate", validate)
+    monkeypatch.setattr(stages.StageTrainer, "_validate", validate)
     command = ["supervised", *FEW, "--epochs", "6", "--checkpoint-every", "2", "--best", "--out"]
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     colors.EXPERIMENT.main([*command, str(whole)])
@@ -168,7 +168,7 @@ def test_data_are_the_same_wherever_they_lie_and_others_are_not_in_the_same_plac
         return str(tmp_path / name)
 
     monkeypatch.setattr(colors, "published_colors", read)
-    out, short = tmp_path / "run", ["weak", "--seeds", "2", "--epochs", "2", "--twin-epochs", "2", "--quiet"]
+    out, short = tmp_path / "run", ["weak", "--seeds", "2", "--epochs", "2", "--teacher-epochs", "2", "--quiet"]
     command = [*short, "--checkpoint-every", "1", "--out", str(out), "--data-dir"]
     colors.EXPERIMENT.main([*command, copy("a", 0)])
     (out / "results.json").unlink()  # as if it had been stopped

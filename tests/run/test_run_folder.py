@@ -15,8 +15,8 @@ import pytest
 
 import jattn
 from experiments.run.folder import (
-    About,
-    Lines,
+    MetricsLog,
+    RunConfig,
     RunError,
     is_finished,
     open_run,
@@ -41,7 +41,7 @@ class Config:
 
 
 def about(config, data=None, experiment="colors"):
-    return About(experiment, "weak", config, data)
+    return RunConfig(experiment, "weak", config, data)
 
 
 def open_and_close(folder, config, data=None, experiment="colors"):
@@ -64,7 +64,7 @@ def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
         run.lines.write({"epoch": 1, "loss": float("nan"), "auc": np.float32(0.5), "values": np.arange(2)})
     assert not run.finished
     config = json.loads((tmp_path / "a/run/config.json").read_text())
-    assert (config["format"], config["experiment"], config["preset"]) == (1, "colors", "weak")
+    assert (config["format"], config["experiment"], config["preset"]) == (2, "colors", "weak")
     assert config["data"] == {"train": "1f"}
     assert config["settings"]["decay"] == [1, 2]
     assert config["settings"].keys() == {of.name for of in fields(Config)}
@@ -76,10 +76,10 @@ def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
 
 def test_a_run_goes_on_in_its_folder_with_the_lines_that_are_there(tmp_path):
     with open_run(tmp_path, about(Config())) as run:
-        run.lines.write({"stage": "twin", "epoch": 1})
+        run.lines.write({"stage": "teacher", "epoch": 1})
     with open_run(tmp_path, about(Config(out=tmp_path))) as run:
         assert not run.finished
-        assert read_lines(tmp_path / "metrics.jsonl") == [{"stage": "twin", "epoch": 1}]
+        assert read_lines(tmp_path / "metrics.jsonl") == [{"stage": "teacher", "epoch": 1}]
 
 
 def test_a_run_with_results_is_finished(tmp_path):
@@ -163,7 +163,7 @@ def test_how_often_to_save_matters_where_the_best_checkpoint_is_chosen(tmp_path)
     ("number", "why"),
     [
         (None, "it has no format number, as if an older version of jattn wrote it"),
-        (2, "its format is 2, of a newer version of jattn; this one knows 1"),
+        (3, "its format is 3, of a newer version of jattn; this one knows [12]"),
         ("x", "its format is x, of another version"),
     ],
 )
@@ -208,16 +208,23 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("stage", "epoch", "kept"),
-    [("twin", 0, 0), ("twin", 1, 1), ("twin", 2, 2), ("attention", 0, 2), ("attention", 1, 3), ("attention", 3, 4)],
+    [
+        ("teacher", 0, 0),
+        ("teacher", 1, 1),
+        ("teacher", 2, 2),
+        ("attention", 0, 2),
+        ("attention", 1, 3),
+        ("attention", 3, 4),
+    ],
 )
 def test_lines_are_forgotten_after_an_epoch_of_a_stage(stage, epoch, kept, tmp_path):
-    path, written = tmp_path / "metrics.jsonl", [("twin", 1), ("twin", 2), ("attention", 1), ("attention", 2)]
-    lines = Lines(path)
+    path, written = tmp_path / "metrics.jsonl", [("teacher", 1), ("teacher", 2), ("attention", 1), ("attention", 2)]
+    lines = MetricsLog(path)
     for of, number in written:
         lines.write({"stage": of, "epoch": number})
     with path.open("a") as file:
         file.write('{"stage": "attention", "ep')  # cut short as it was written
-    lines.cut(stage, epoch)
+    lines.truncate(stage, epoch)
     lines.write({"stage": "new", "epoch": 1})
     lines.close()
     assert [(line["stage"], line["epoch"]) for line in read_lines(path)] == [*written[:kept], ("new", 1)]

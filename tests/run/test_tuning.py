@@ -11,8 +11,8 @@ from tu_files import random_files, write
 
 from experiments import tu
 from experiments.run import protocol, tuning
-from experiments.run.folder import Lines, Run, RunError
-from experiments.run.stages import Stages
+from experiments.run.folder import MetricsLog, Run, RunError
+from experiments.run.stages import StageTrainer
 from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy
 from jattn.graphs import select
@@ -20,8 +20,8 @@ from jattn.io import load_network
 from jattn.training import predict_seeds, train_seeds
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)
-SMALL = ["--largest", "6", "--train-graphs", "16", "--order", "1", "--filters", "4", "4", "--pool-before", "1"]
-SHORT = ["--epochs", "2", "--twin-epochs", "2", "--seeds", "1", "--folds", "2"]
+SMALL = ["--max-nodes", "6", "--train-graphs", "16", "--order", "1", "--filters", "4", "4", "--pool-before", "1"]
+SHORT = ["--epochs", "2", "--teacher-epochs", "2", "--seeds", "1", "--folds", "2"]
 NETWORK = {"filters": (4, 4), "pool_before": (1,), "order": 1}
 
 
@@ -67,12 +67,12 @@ def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path
 
 @pytest.fixture
 def settings(toy):
-    made = replace(tu.presets(str(toy))["unsupervised"], largest=6, train_graphs=17, dropout=0.0, **NETWORK)
+    made = replace(tu.presets(str(toy))["unsupervised"], max_nodes=6, train_graphs=17, dropout=0.0, **NETWORK)
     return replace(made, tune=1, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
 
 
 def stages_of(folder, settings, graphs):
-    return Stages(Run(folder, Lines(None), finished=False), settings, graphs, "classification", [0])
+    return StageTrainer(Run(folder, MetricsLog(None), finished=False), settings, graphs, "classification", [0])
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def choose(settings, monkeypatch):
 
         monkeypatch.setattr(tuning, "cross_validate", cross_validate)
         try:
-            return *tuning.choose(replace(settings, **changes), stages, 2), tried
+            return *tuning.tune(replace(settings, **changes), stages, 2), tried
         except KeyboardInterrupt:
             return tried
 
@@ -143,16 +143,16 @@ def test_a_study_of_other_settings_or_data_is_refused_and_stays(choose, settings
         choose([], out, tune=1, epochs=4)
     fewer = select(settings.data().splits["train"], np.arange(16))
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
-        tuning.choose(settings, stages_of(out, settings, fewer), 2)
+        tuning.tune(settings, stages_of(out, settings, fewer), 2)
     *_, again = choose([], out, tune=1, seeds=7, storage=None, quiet=True)  # which change no study
     assert again == []
 
 
 def test_a_study_of_another_format_is_refused(choose, tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "STUDY_FORMAT", 2)
+    monkeypatch.setattr(tuning, "STUDY_FORMAT", 3)
     choose([(50.0, 60.0)], tmp_path / "run", tune=1)
     monkeypatch.undo()
-    with pytest.raises(RunError, match=r"study\.db: its format is 2, of a newer version"):
+    with pytest.raises(RunError, match=r"study\.db: its format is 3, of a newer version"):
         choose([], tmp_path / "run", tune=1)
 
 
@@ -207,15 +207,17 @@ def test_more_folds_than_graphs_are_an_error(toy, tmp_path, capsys):
     assert "17 folds of 16 graphs are not possible" in capsys.readouterr().err
 
 
-def test_weak_supervision_has_labels_of_each_folds_twin(choose, settings, tmp_path, monkeypatch):
+def test_weak_supervision_has_labels_of_each_folds_teacher(choose, settings, tmp_path, monkeypatch):
     trained, labels = [], np.ones((2, 1))
-    monkeypatch.setattr(Stages, "train", lambda stages, name, *arguments: trained.append((name, stages.members)))
-    monkeypatch.setattr(Stages, "labels", lambda stages, *arguments: labels)
+    monkeypatch.setattr(
+        StageTrainer, "train", lambda stages, name, *arguments: trained.append((name, stages.train_ids))
+    )
+    monkeypatch.setattr(StageTrainer, "leave_one_out_labels", lambda stages, *arguments: labels)
     graphs = settings.data().splits["train"]
     stages = stages_of(tmp_path, settings, graphs)
     folds = tuning.make_folds(replace(settings, attention="weak"), graphs, stages, 2)
     assert folds.labels is labels
-    assert trained == [("twins of folds", folds.train)]
+    assert trained == [("teachers of folds", folds.train)]
     for train, validation in zip(folds.train, folds.validation, strict=True):
         assert len(train) == 8  # as many for all folds
         assert not np.intersect1d(train, validation).size

@@ -43,7 +43,7 @@ def test_a_data_set_brings_its_own_settings_and_figures():
     figures = [job.experiment.paper_figures(job.preset, job.settings)["test"] for job in (proteins, other)]
     assert figures == ["76.2 ± 0.7", "54.3 ± 5.0"]
     (job,) = jobs("tu", arguments=("--dataset", "COLLAB", "--data-seeds", "3"))
-    assert (job.settings.largest, job.networks) == (35, 6)
+    assert (job.settings.max_nodes, job.networks) == (35, 6)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_data_set_brings_its_own_settings_and_figures():
         (["colours", "weak"], "experiment 'colours' is not known; expected one of: colors"),
         (["colors"], "presets: name at least one of: weak, weak-d,"),
         (["colors", "weak", "wek"], "preset 'wek' is not known; expected one of: weak, weak-d,"),
-        (["colors", "weak", "--partition", "gpu"], "partition: it is of jobs on SLURM; say --on slurm"),
+        (["colors", "weak", "--partition", "gpu"], "partition: it is of jobs on SLURM; say --executor slurm"),
         (["colors", "weak", "weak"], "presets: weak is given more than once"),
         (["colors", "weak", "--seeds", "0"], "seeds: 0 is not allowed, expected at least 1"),
         (["colors", "weak", "--jobs", "0"], "jobs: 0 is not allowed"),

@@ -45,8 +45,8 @@ def start_task(folder, task):
 
 def test_an_array_is_submitted_and_runs_the_jobs(fake, cluster, monkeypatch, capsys):
     monkeypatch.setenv("FAILS", "seeds=2-3")
-    slurm = ["--on", "slurm", "--partition", "long", "--hours", "1.5", "--slurm", "account=me", "--slurm", "exclusive"]
-    run(fake, "weak", "--seeds", "4", "--seeds-a-job", "2", *slurm, "--jobs", "1")
+    slurm = ["--executor", "slurm", "--partition", "long", "--hours", "1.5", "--slurm", "account=me", "--slurm", "exclusive"]
+    run(fake, "weak", "--seeds", "4", "--seeds-per-job", "2", *slurm, "--jobs", "1")
     assert "submitted 2 jobs: squeue -j 321 lists them" in capsys.readouterr().out
     script = (cluster / "script.sh").read_text()
     lines = "array=0-1%1 partition=long time=90 account=me gpus-per-node=1 mem=16384M signal=USR2@120 requeue exclusive"
@@ -58,14 +58,14 @@ def test_an_array_is_submitted_and_runs_the_jobs(fake, cluster, monkeypatch, cap
     sweep.main(["--summary", "--out", str(fake)])
     assert "1 done, 1 failed" in capsys.readouterr().out
     monkeypatch.setenv("FAILS", "none of them")
-    run(fake, "weak", "--seeds", "4", "--seeds-a-job", "2", *slurm)  # what is left is no array
+    run(fake, "weak", "--seeds", "4", "--seeds-per-job", "2", *slurm)  # what is left is no array
     assert "submitted 1 jobs" in capsys.readouterr().out
     assert "--array" not in (cluster / "script.sh").read_text()
 
 
 def test_a_job_whose_time_ends_saves_and_is_queued_again(fake, cluster, monkeypatch):
     monkeypatch.setenv("SLOW", "seeds=0-1")
-    run(fake, "weak", "global", "--seeds", "2", "--on", "slurm", "--gpus", "0")
+    run(fake, "weak", "global", "--seeds", "2", "--executor", "slurm", "--gpus", "0")
     assert "gpus" not in (cluster / "script.sh").read_text()
     folder = fake / "weak_seeds=0-1"
     task = start_task(cluster, 0)
@@ -93,7 +93,7 @@ def test_what_submitting_needs_is_said_where_it_is_missing(missing, message, fak
     else:
         monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(SystemExit) as stop:
-        run(fake, "weak", "--on", "slurm")
+        run(fake, "weak", "--executor", "slurm")
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
 
@@ -101,7 +101,7 @@ def test_what_submitting_needs_is_said_where_it_is_missing(missing, message, fak
 def test_what_slurm_refuses_is_an_error_that_says_why(fake, cluster, capsys):
     program(cluster / "commands/sbatch", "echo 'sbatch: error: invalid partition specified: lng' >&2; exit 1")
     with pytest.raises(SystemExit) as stop:
-        run(fake, "weak", "--seeds", "20", "--on", "slurm", "--partition", "lng")
+        run(fake, "weak", "--seeds", "20", "--executor", "slurm", "--partition", "lng")
     assert stop.value.code == 2
     assert "SLURM did not take the jobs: sbatch: error: invalid partition specified: lng" in capsys.readouterr().err
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_seeds_of_all_jobs_are_pooled(fake, capsys):
-    run(fake, "weak", "unsupervised", "--seeds", "5", "--seeds-a-job", "2")
+    run(fake, "weak", "unsupervised", "--seeds", "5", "--seeds-per-job", "2")
     shown = capsys.readouterr()
     values = np.arange(5)
     weak, other = summary(fake)
@@ -49,7 +49,7 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone(fake, capsys):
 
 
 def test_a_network_without_a_score_leaves_none_for_the_row(fake, capsys):
-    run(fake, "weak", "--seeds", "2", "--seeds-a-job", "1")
+    run(fake, "weak", "--seeds", "2", "--seeds-per-job", "1")
     file = fake / "weak_seed=1/results.json"
     results = json.loads(file.read_text())
     results["subsets"]["large"]["accuracy"]["values"] = [None]
@@ -61,7 +61,7 @@ def test_a_network_without_a_score_leaves_none_for_the_row(fake, capsys):
 
 def test_a_job_that_fails_stops_no_others_and_is_tried_again(fake, monkeypatch, capsys):
     monkeypatch.setenv("FAILS", "seeds=2-3")
-    arguments = ["weak", "--seeds", "6", "--seeds-a-job", "2"]
+    arguments = ["weak", "--seeds", "6", "--seeds-per-job", "2"]
     with pytest.raises(SystemExit) as stop:
         run(fake, *arguments, "--retries", "2")
     assert stop.value.code == 1
@@ -87,7 +87,7 @@ def test_a_job_that_cant_be_started_stops_no_others(fake, capsys):
     fake.mkdir()
     (fake / "weak_seed=0").touch()  # where its folder should be
     with pytest.raises(SystemExit) as stop:
-        run(fake, "weak", "--seeds", "2", "--seeds-a-job", "1")
+        run(fake, "weak", "--seeds", "2", "--seeds-per-job", "1")
     assert stop.value.code == 1
     shown = capsys.readouterr()
     assert "1 done, 1 waiting" in shown.out
@@ -97,7 +97,7 @@ def test_a_job_that_cant_be_started_stops_no_others(fake, capsys):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_jobs_save_when_the_sweep_is_asked_to_end_and_go_on_later(number, fake, monkeypatch, capsys):
     monkeypatch.setenv("SLOW", "seeds=2-3")
-    arguments = ["weak", "--seeds", "6", "--seeds-a-job", "2", "--jobs", "1"]
+    arguments = ["weak", "--seeds", "6", "--seeds-per-job", "2", "--jobs", "1"]
     slow = fake / "weak_seeds=2-3"
 
     def ask():
@@ -122,7 +122,7 @@ def test_jobs_save_when_the_sweep_is_asked_to_end_and_go_on_later(number, fake, 
 
 
 def test_a_sweep_can_be_made_larger_and_not_otherwise_changed(fake, capsys):
-    run(fake, "weak", "--seeds", "4", "--seeds-a-job", "2", "--vary", "threshold=0.1", "--", "--epochs", "9")
+    run(fake, "weak", "--seeds", "4", "--seeds-per-job", "2", "--vary", "threshold=0.1", "--", "--epochs", "9")
 
     def refused(*arguments):
         before = (fake / "sweep.json").read_text()
@@ -132,19 +132,19 @@ def test_a_sweep_can_be_made_larger_and_not_otherwise_changed(fake, capsys):
         assert (fake / "sweep.json").read_text() == before
         return capsys.readouterr().err
 
-    same = ["weak", "--seeds", "4", "--seeds-a-job", "2", "--vary", "threshold=0.1"]
+    same = ["weak", "--seeds", "4", "--seeds-per-job", "2", "--vary", "threshold=0.1"]
     assert "weak threshold=0.1: epochs: 9 there, 300 now" in refused(*same)
     assert "weak threshold=0.1: batch_size: 32 there, 8 now" in refused(
         *same, "--", "--epochs", "9", "--batch-size", "8"
     )
     assert "seeds: 4 there, 2 now" in refused(*same, "--seeds", "2", "--", "--epochs", "9")
-    assert "seeds_a_job: 2 there, 1 now" in refused(*same, "--seeds-a-job", "1", "--", "--epochs", "9")
+    assert "seeds_per_job: 2 there, 1 now" in refused(*same, "--seeds-per-job", "1", "--", "--epochs", "9")
     assert "presets: ['weak'] there, ['global'] now" in refused("global", *same[1:], "--", "--epochs", "9")
     assert "vary: {'threshold': ['0.1']} there, {'threshold': ['0.2']} now" in refused(
         *same[:-1], "threshold=0.2", "--", "--epochs", "9"
     )
     assert "data_seeds: [] there, [0] now" in refused(*same, "--data-seeds", "0", "--", "--epochs", "9")
-    larger = ["global", "weak", "--seeds", "6", "--seeds-a-job", "2", "--vary", "threshold=0.1,0.2"]
+    larger = ["global", "weak", "--seeds", "6", "--seeds-per-job", "2", "--vary", "threshold=0.1,0.2"]
     run(fake, *larger, "--", "--epochs", "9", "--checkpoint-every", "3")  # which changes no results
     assert attempts(fake)["weak_threshold=0.1_seeds=0-1"] == 1
     assert sum(attempts(fake).values()) == 2 * 3 * 2
@@ -158,7 +158,7 @@ def test_a_sweep_goes_on_with_published_data_that_lie_elsewhere_but_not_with_dra
     assert "weak: data_dir: 'there' there, None now" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (2, "its format is 2, of a newer")])
+@pytest.mark.parametrize(("number", "why"), [(None, "it has no format number"), (3, "its format is 3, of a newer")])
 def test_a_sweep_of_another_format_is_refused_and_stays(number, why, fake, capsys):
     run(fake, "weak")
     file = fake / "sweep.json"
@@ -201,7 +201,7 @@ def test_one_process_runs_a_sweep_at_a_time(fake, capsys):
 
 
 def test_the_summary_says_how_far_jobs_are(fake, capsys):
-    run(fake, "weak", "--seeds", "5", "--seeds-a-job", "1")
+    run(fake, "weak", "--seeds", "5", "--seeds-per-job", "1")
     for i, status in enumerate(["2", "143", "-15", None], 1):
         folder = fake / f"weak_seed={i}"
         (folder / "results.json").unlink()
@@ -211,7 +211,7 @@ def test_the_summary_says_how_far_jobs_are(fake, capsys):
         sweep.main(["--summary", "--out", str(fake)])
     with FileLock(fake / "weak_seed=4/.lock"):  # a run whose sweep is gone
         assert state(fake / "weak_seed=4") == "running"
-        run(fake, "weak", "--seeds", "5", "--seeds-a-job", "1")
+        run(fake, "weak", "--seeds", "5", "--seeds-per-job", "1")
     shown = capsys.readouterr()
     assert "1 of 5" in shown.out
     assert "1 done, 1 running, 1 failed, 2 waiting" in shown.out
@@ -224,29 +224,29 @@ def test_the_summary_says_how_far_jobs_are(fake, capsys):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no cores to choose")
 def test_jobs_have_cores_of_their_own(fake, monkeypatch):
     monkeypatch.setattr(pool, "_gpus", lambda: [])
-    run(fake, "weak", "--seeds", "2", "--seeds-a-job", "1")
+    run(fake, "weak", "--seeds", "2", "--seeds-per-job", "1")
     cores = sorted(os.sched_getaffinity(0))
-    shares = pool.shares(2)
+    shares = pool.device_slices(2)
     assert sorted(core for share in shares for core in share.cores) == (cores if len(cores) > 1 else cores * 2)
     for seed, share in enumerate(shares):
         told = json.loads((fake / f"weak_seed={seed}/told").read_text())
         assert tuple(told["cores"]) == share.cores
         assert told["environment"]["JAX_NUM_CPU_DEVICES"] == str(len(share.cores))
-    assert len(pool.shares(None)) == len(cores)
-    assert all(len(share.cores) == 1 for share in pool.shares(3 * len(cores)))
+    assert len(pool.device_slices(None)) == len(cores)
+    assert all(len(share.cores) == 1 for share in pool.device_slices(3 * len(cores)))
 
 
 def test_jobs_have_gpus_of_their_own(monkeypatch, tmp_path):
     for name in ("JAX_PLATFORMS", *pool.FRACTIONS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, 5")
-    assert [share.environment for share in pool.shares(None)] == [
+    assert [share.environment for share in pool.device_slices(None)] == [
         {"CUDA_VISIBLE_DEVICES": "3"}, {"CUDA_VISIBLE_DEVICES": "5"},
     ]  # fmt: skip
-    assert [share.environment["CUDA_VISIBLE_DEVICES"] for share in pool.shares(3)] == ["3", "5", "3"]
-    assert {share.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] for share in pool.shares(3)} == {"0.450"}
+    assert [share.environment["CUDA_VISIBLE_DEVICES"] for share in pool.device_slices(3)] == ["3", "5", "3"]
+    assert {share.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] for share in pool.device_slices(3)} == {"0.450"}
     monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.2")
-    assert all(share.environment.keys() == {"CUDA_VISIBLE_DEVICES"} for share in pool.shares(3))
+    assert all(share.environment.keys() == {"CUDA_VISIBLE_DEVICES"} for share in pool.device_slices(3))
     for visible in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert pool._gpus() == []

@@ -90,7 +90,7 @@ FULL = 'raise OSError(28, "No space left on device")'
     ],
 )
 def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_its_message(first, message, tmp_path):
-    processes = start_two(tmp_path / "run", "--epochs", "2", "--twin-epochs", "1", first=first)
+    processes = start_two(tmp_path / "run", "--epochs", "2", "--teacher-epochs", "1", first=first)
     said = processes[0].communicate(timeout=120)[1]
     failed = time.monotonic()
     other = processes[1].communicate(timeout=60)[1]
@@ -103,7 +103,7 @@ def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_it
 
 def test_an_unexpected_error_in_one_of_two_processes_ends_both_within_seconds(tmp_path):
     broken = "from experiments import stages\ndef broken(*_): return 1 / 0\nstages.spread = broken"
-    processes = start_two(tmp_path / "run", "--epochs", "2", "--twin-epochs", "1", first=broken)
+    processes = start_two(tmp_path / "run", "--epochs", "2", "--teacher-epochs", "1", first=broken)
     said = processes[0].communicate(timeout=120)[1]
     failed = time.monotonic()
     other = processes[1].communicate(timeout=60)[1]

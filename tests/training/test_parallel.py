@@ -13,19 +13,23 @@ from graph_strategies import make_graph
 from programs import changed_costs
 
 from jattn.attribution import leave_one_out_seeds
-from jattn.batching import pack, pad, put, shuffled_batches
+from jattn.batching import device_put, pack, pad, shuffled_batches
 from jattn.graphs import select
-from jattn.nn import AttentionPooling, DiffPool, Network, Scorer, Threshold
+from jattn.nn import AttentionPoolingConfig, DiffPoolConfig, Network, ScorerConfig, Threshold
 from jattn.training import TrainConfig, auxiliary_loss, make_train, task_loss
 from jattn.training import _seeds as seeds
-from jattn.training._devices import PARTS, over_devices, parts_of, sum_parts
+from jattn.training._devices import PARTS, devices_per_seed, psum_shards, shard_seeds
 
 SIZES = [3, 6, 1, 0, 5, 4, 2, 6, 3, 5]
 GRAPHS = jraph.batch_np([make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)])
 NETWORK = Network(
-    (5, 4), order=3, aggregation="sum", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear")))
+    (5, 4),
+    order=3,
+    aggregation="sum",
+    outputs=3,
+    poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("linear"))),
 )
-SMALL = Network((4,), outputs=3, poolings=(AttentionPooling(Threshold(0.1)),))
+SMALL = Network((4,), outputs=3, poolings=(AttentionPoolingConfig(Threshold(0.1)),))
 CONFIG = TrainConfig("classification", attention_weight=2.0, learning_rate=1e-2)
 
 
@@ -39,8 +43,8 @@ def alone():
     order = shuffled_batches(0, 1, np.array(SIZES), 3)[0]
     batches, bucket = pack(GRAPHS, order)
     train = make_train(NETWORK, CONFIG, bucket, len(order))
-    state = jax.jit(train.init)(jax.random.key(0), put(GRAPHS))
-    after, (loss, predictions) = jax.jit(train.epoch)(state, put(GRAPHS), batches[:, 0])
+    state = jax.jit(train.init)(jax.random.key(0), device_put(GRAPHS))
+    after, (loss, predictions) = jax.jit(train.epoch)(state, device_put(GRAPHS), batches[:, 0])
     return order, state, (after.params, loss, predictions)
 
 
@@ -56,7 +60,7 @@ def test_devices_that_share_batches_unevenly_take_the_same_steps(parts):
         after, (loss, predictions) = train.epoch(state, split, batches)
         return after.params, loss, predictions
 
-    params, loss, predictions = epoch(state, put(GRAPHS), jnp.asarray(batches))
+    params, loss, predictions = epoch(state, device_put(GRAPHS), jnp.asarray(batches))
     for part in range(parts):
         close(jax.tree.map(lambda x, part=part: x[part], (params, loss)), expected[:2])
     close(jax.tree.map(lambda x: x.sum(0).astype(jnp.float32), predictions), expected[2])
@@ -69,9 +73,12 @@ def test_three_graphs_here_and_seven_there_give_the_gradient_of_the_mean_over_te
     shares[0, 0, :3], shares[1, 0, :7] = [0, 1, 2], range(3, 10)
     on_one = make_train(NETWORK, CONFIG, bucket, 1).epoch
     rows = sum(SIZES)
-    wide = bucket._replace(nodes=rows, block=rows, graphs=9, edges=bucket.edges + 8)
+    wide = bucket._replace(nodes=rows, block_size=rows, graphs=9, edges=bucket.edges + 8)
     shared = jax.vmap(make_train(NETWORK, CONFIG, wide, 1, axis="parts").epoch, (None, None, 0), axis_name="parts")
-    results = jax.jit(on_one)(state, put(GRAPHS), whole[:, 0]), jax.jit(shared)(state, put(GRAPHS), jnp.asarray(shares))
+    results = (
+        jax.jit(on_one)(state, device_put(GRAPHS), whole[:, 0]),
+        jax.jit(shared)(state, device_put(GRAPHS), jnp.asarray(shares)),
+    )
     # After one step Adam's first moment is half the gradient, decay included.
     expected, actual = ((optax.tree.get(after.optimizer, "mu"), loss) for after, (loss, _) in results)
     for part in range(2):
@@ -79,14 +86,14 @@ def test_three_graphs_here_and_seven_there_give_the_gradient_of_the_mean_over_te
 
 
 def test_one_seed_on_two_devices_trains_as_on_one():
-    assert parts_of(1) == 2
+    assert devices_per_seed(1) == 2
     *_, last = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4], 3, 3)
     order = shuffled_batches(4, 3, np.array(SIZES), 3)
     batches, bucket = pack(GRAPHS, order)
     train = make_train(NETWORK, CONFIG, bucket, order.shape[1])
-    state, epoch = jax.jit(train.init)(jax.random.key(4), put(GRAPHS)), jax.jit(train.epoch)
+    state, epoch = jax.jit(train.init)(jax.random.key(4), device_put(GRAPHS)), jax.jit(train.epoch)
     for ids in batches:
-        state, (loss, predictions) = epoch(state, put(GRAPHS), ids[:, 0])
+        state, (loss, predictions) = epoch(state, device_put(GRAPHS), ids[:, 0])
     close(jax.tree.map(lambda x: x[0], (last.state.params, last.loss)), (state.params, loss))
     np.testing.assert_allclose(last.predictions.prediction[0], predictions.prediction, atol=1e-4)
 
@@ -121,12 +128,12 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     np.testing.assert_allclose(said.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
     nodes = int(graphs.n_node.sum())
     np.testing.assert_allclose(said.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
-    np.testing.assert_array_equal(said.kept[0][0], expected.poolings[0].kept[:nodes])
+    np.testing.assert_array_equal(said.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
 
 
 def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
     """The loss of an epoch that changes nothing is the mean over all graphs."""
-    network = Network((4, 4), outputs=3, poolings=(None, DiffPool(2)))
+    network = Network((4, 4), outputs=3, poolings=(None, DiffPoolConfig(2)))
     config = TrainConfig("classification", learning_rate=0.0)
     trained = next(seeds.train_seeds(network, config, GRAPHS, [4], 1, 3))
     graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
@@ -137,9 +144,9 @@ def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
 
 
 def test_seeds_of_different_training_sets_train_as_each_alone():
-    members = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
-    *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, members=members)
-    for i, own in enumerate(members):
+    train_ids = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
+    *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, train_ids=train_ids)
+    for i, own in enumerate(train_ids):
         *_, alone = seeds.train_seeds(NETWORK, CONFIG, select(GRAPHS, own), [4], 2, 3)
         close(
             jax.tree.map(lambda x, i=i: x[i], together.state.params), jax.tree.map(lambda x: x[0], alone.state.params)
@@ -169,19 +176,19 @@ def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network):
 
 
 @pytest.mark.parametrize(
-    ("members", "message"),
+    ("train_ids", "message"),
     [
-        ([np.arange(3)], "members: those of 1 seeds are given, there are 2 seeds"),
+        ([np.arange(3)], "train_ids: those of 1 seeds are given, there are 2 seeds"),
         ([np.arange(3), np.arange(4)], r"the same number of steps an epoch for each seed, at least 1, got \[1, 2\]"),
         ([np.arange(0), np.arange(0)], r"got \[0\]"),
-        ([np.arange(3), np.array([0, 10])], r"members\[1\]: 0 to 10, but graphs are 0 to 9"),
-        ([np.array([-1, 2]), np.arange(3)], r"members\[0\]: -1 to 2, but graphs are 0 to 9"),
-        ([np.array([4, 4]), np.arange(3)], r"members\[0\]: a graph is there twice"),
+        ([np.arange(3), np.array([0, 10])], r"train_ids\[1\]: 0 to 10, but graphs are 0 to 9"),
+        ([np.array([-1, 2]), np.arange(3)], r"train_ids\[0\]: -1 to 2, but graphs are 0 to 9"),
+        ([np.array([4, 4]), np.arange(3)], r"train_ids\[0\]: a graph is there twice"),
     ],
 )
-def test_training_sets_have_to_make_as_many_steps_for_each_seed(members, message):
+def test_training_sets_have_to_make_as_many_steps_for_each_seed(train_ids, message):
     with pytest.raises(ValueError, match=message):
-        next(seeds.train_seeds(SMALL, CONFIG, GRAPHS, [0, 1], 1, 3, members=members))
+        next(seeds.train_seeds(SMALL, CONFIG, GRAPHS, [0, 1], 1, 3, train_ids=train_ids))
 
 
 def test_a_run_compiles_one_program():
@@ -205,19 +212,19 @@ def test_a_process_without_a_device_to_use_is_refused(monkeypatch):
     devices = [SimpleNamespace(process_index=i) for i in range(4)]
     monkeypatch.setattr(jax, "devices", lambda: devices)
     monkeypatch.setattr(jax, "process_count", lambda: 4)
-    assert [parts_of(seeds) for seeds in (1, 2, 4, 8)] == [4, 2, 1, 1]
+    assert [devices_per_seed(seeds) for seeds in (1, 2, 4, 8)] == [4, 2, 1, 1]
     with pytest.raises(ValueError, match="seeds: 3 go to 3 of 4 devices, so 1 of 4 processes have nothing to do"):
-        parts_of(3)
+        devices_per_seed(3)
 
 
 @pytest.mark.parametrize(("count", "shape"), [(1, (1, 2)), (2, (2, 1)), (3, (1, 2)), (4, (2, 1))])
 def test_seeds_go_to_devices_first(count, shape):
-    assert parts_of(count) == shape[1]
+    assert devices_per_seed(count) == shape[1]
 
     def index(seed, own):
-        return seed + sum_parts(own.sum())
+        return seed + psum_shards(own.sum())
 
-    run = over_devices(index, count, ("seeds",), (PARTS,))
+    run = shard_seeds(index, count, ("seeds",), (PARTS,))
     result = run(jnp.arange(float(count)), jnp.ones((shape[1], 3)))
     np.testing.assert_array_equal(result, np.arange(count) + 3 * shape[1])
     assert len(result.sharding.device_set) == 2

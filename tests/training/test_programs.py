@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from on_devices import CONFIG, make_graphs
 
-from jattn.nn import AttentionPooling, Network, Scorer, Threshold
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
 from jattn.training import _seeds as seeds_of_jattn
 from jattn.training import predict_seeds, train_seeds
 
@@ -20,7 +20,9 @@ def test_many_networks_leave_few_programs_behind():
     graphs, maps = make_graphs(12, seed=0), []
     seeds_of_jattn._compiled_predict.cache_clear()
     for threshold in np.linspace(0.01, 0.2, 2 * seeds_of_jattn.PROGRAMS):  # as the trials of a study
-        network = Network((3, 3), poolings=(None, AttentionPooling(Threshold(float(threshold)), Scorer("linear"))))
+        network = Network(
+            (3, 3), poolings=(None, AttentionPoolingConfig(Threshold(float(threshold)), ScorerConfig("linear")))
+        )
         *_, epoch = train_seeds(network, CONFIG, graphs, [0], epochs=1)
         predict_seeds(network, jax.device_get(epoch.state.params), graphs)
         maps.append(MAPS.read_text().count("\n"))

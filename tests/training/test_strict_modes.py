@@ -31,15 +31,15 @@ def pooled(*poolings, **settings):
     return jattn.Network((5, 4), outputs=3, poolings=poolings, **settings)
 
 
-SCORED = jattn.AttentionPooling(jattn.Threshold(0.1), jattn.Scorer("mlp"), "previous", softmax="plain")
-BY_NETWORK = jattn.AttentionPooling(jattn.TopK(0.6), jattn.Scorer("network", filters=5))
-TRUTH = jattn.AttentionPooling(jattn.TopK(0.6), jattn.Scorer("truth"))
+SCORED = jattn.AttentionPoolingConfig(jattn.Threshold(0.1), jattn.ScorerConfig("mlp"), "previous", softmax="plain")
+BY_NETWORK = jattn.AttentionPoolingConfig(jattn.TopK(0.6), jattn.ScorerConfig("gnn", filters=5))
+TRUTH = jattn.AttentionPoolingConfig(jattn.TopK(0.6), jattn.ScorerConfig("ground_truth"))
 SPARSE = jattn.CostModel(dense_work=1, subgraph_nodes=8)  # no dense blocks, and leave-one-out by subgraphs
 CASES = {
     "threshold, dropout": (pooled(None, SCORED, order=3, readout="max", dropout=0.3), DENSE, None),
     "top-k by a network": (pooled(None, BY_NETWORK, order=1, aggregation="sum", hidden=6, readout="mean"), DENSE, None),
     "ground truth, compact": (pooled(None, TRUTH, compact=True), DENSE, None),
-    "diffpool": (pooled(None, jattn.DiffPool(3), order=3, readout="max"), DENSE, None),
+    "diffpool": (pooled(None, jattn.DiffPoolConfig(3), order=3, readout="max"), DENSE, None),
     "sparse, pooled": (pooled(None, SCORED, order=3, readout="max"), jraph.batch_np([ring(9), ring(11)]), SPARSE),
     "subgraphs": (pooled(order=2, readout="max"), jraph.batch_np([ring(40), ring(44)]), SPARSE),
 }
@@ -49,7 +49,7 @@ CASES = {
 def test_the_library_runs_in_strict_modes(case):
     network, graphs, costs = CASES[case]
     config = jattn.TrainConfig("classification", attention_weight=1.0, decay_epochs=(2,))
-    with jattn.use_cost_model(costs or jattn._cost_model()), strict():
+    with jattn.use_cost_model(costs or jattn.cost_model()), strict():
         *_, epoch = jattn.train_seeds(network, config, graphs, [0, 1], 2, batch_size=3)
         said = jattn.predict_seeds(network, epoch.state.params, graphs)
         left_out = jattn.leave_one_out_seeds(network, epoch.state.params, graphs, "classification")
@@ -65,9 +65,9 @@ def test_a_users_compiled_functions_run_in_strict_modes():
     @jax.jit
     def both(params, graph):
         def predict(graph, kept):
-            return network.apply(params, graph, jattn.edges(graph).keep(kept)).prediction
+            return network.apply(params, graph, jattn.sparse_topology(graph).subgraph(kept)).prediction
 
-        alone = network.apply(params, graph, jattn.blocks(graph, len(graph.nodes["attention"])))
+        alone = network.apply(params, graph, jattn.block_topology(graph, len(graph.nodes["attention"])))
         left_out = jattn.leave_one_out(predict, graph, 6, task="classification")
         return alone, left_out, jattn.drop_nodes(graph, jnp.ones(len(graph.nodes["attention"]), bool))
 

@@ -12,20 +12,24 @@ import pytest
 from graph_strategies import make_graph
 from graph_strategies import pad as pad_list
 
-from jattn.batching import Bucket, pack, put, shuffled_batches
-from jattn.nn import AttentionPooling, Network, Scorer, Threshold, edges
+from jattn.batching import Bucket, device_put, pack, shuffled_batches
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
 from jattn.nn._network import _drop_out
 from jattn.training import TrainConfig, attention_loss, make_predict, make_train, task_loss
 from jattn.training._epoch import make_optimizer
 
 SIZES = [3, 6, 1, 0, 5, 4, 2]
 GRAPHS = [make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)]
-SPLIT = put(jraph.batch_np(GRAPHS))
+SPLIT = device_put(jraph.batch_np(GRAPHS))
 ORDERS = shuffled_batches(0, 4, np.array(SIZES), 3)  # three steps an epoch, one graph in the last
 PACKED, BUCKET = pack(jraph.batch_np(GRAPHS), ORDERS)
 BATCHES = PACKED[:, :, 0]
 POOLED = Network(
-    (5, 4), order=2, readout="sum", outputs=3, poolings=(None, AttentionPooling(Threshold(0.1), Scorer("linear")))
+    (5, 4),
+    order=2,
+    readout="sum",
+    outputs=3,
+    poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("linear"))),
 )
 CONFIG = TrainConfig("classification", attention_weight=2.0, learning_rate=1e-2)
 
@@ -90,9 +94,9 @@ def direct_loss(params, graph_list):
 @jax.jit
 @jax.value_and_grad
 def loss_and_gradient(params, graph):
-    topology = edges(graph)
+    topology = sparse_topology(graph)
     output = POOLED.apply({"params": params}, graph, topology)
-    loss = task_loss(output.prediction, graph.globals["label"], topology.real, CONFIG.task)
+    loss = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, CONFIG.task)
     return loss + CONFIG.attention_weight * attention_loss(output.poolings[0], graph.nodes["attention"], topology)
 
 
@@ -127,12 +131,12 @@ def test_training_sees_every_graph_once_and_predictions_are_in_the_order_of_the_
     predict = jax.jit(make_predict(POOLED, BUCKET))
     predicted = predict(start().params, SPLIT, jnp.asarray(BATCHES[1][::-1]))
     graph = pad_list(GRAPHS, Bucket(24, 120, 8, 6))
-    direct = POOLED.apply({"params": start().params}, graph, edges(graph))
+    direct = POOLED.apply({"params": start().params}, graph, sparse_topology(graph))
     nodes = sum(SIZES)
     for result in (seen, predicted):
         np.testing.assert_allclose(result.prediction, direct.prediction[: len(SIZES)], atol=1e-5)
         np.testing.assert_allclose(result.attention[0], direct.poolings[0].attention[:nodes], atol=1e-6)
-        np.testing.assert_array_equal(result.kept[0], direct.poolings[0].kept[:nodes])
+        np.testing.assert_array_equal(result.node_masks[0], direct.poolings[0].node_mask[:nodes])
     assert (np.abs(seen.prediction).sum(1) > 0).all()
 
 
@@ -229,7 +233,7 @@ def test_every_seed_learns_to_count_nodes():
     packed, bucket = pack(graphs, shuffled_batches(1, 60, graphs.n_node, 8))
     batches = packed[:, :, 0]
     train = make_train(Network((8,), order=2), TrainConfig(learning_rate=1e-2), bucket, batches.shape[1])
-    split = put(graphs)
+    split = device_put(graphs)
 
     @jax.jit
     def run(keys):
