@@ -101,6 +101,10 @@ def attention_auc(
 
 
 def cosine_similarity(a: Float[np.ndarray, " features"], b: Float[np.ndarray, " features"]) -> float:
-    """Cosine of the angle between two vectors; 0 where one of them is 0."""
+    """Cosine of the angle between two vectors; 0 if one of them is 0.
+
+    >>> cosine_similarity(np.array([1.0, 0.0]), np.array([0.6, 0.8]))
+    0.6
+    """
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norm if norm else 0.0

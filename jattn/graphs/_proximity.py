@@ -17,6 +17,9 @@ class Proximity:
     Attributes:
       width: in the units of positions, or of their square where `squared`.
       squared: whether weights are exp(-d^2 / width).
+
+    >>> Proximity(width=0.5).weights(np.array([0.0, 0.0]), np.array([[0.0, 0.0], [0.3, 0.4]])).tolist()
+    [1.0, 0.368]
     """
 
     width: float = struct.field(pytree_node=False)
