@@ -13,10 +13,11 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.run.command import Experiment, GeneratedSettings
-from experiments.run.protocol import Data
 from jattn._options import expect_at_least, setting
 from jattn.datasets.colors import generate_colors, published_colors
+
+from .run.command import Experiment, GeneratedSettings
+from .run.protocol import Data
 
 
 @dataclass(frozen=True)

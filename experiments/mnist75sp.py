@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 from jraph import GraphsTuple
 
-from experiments.run.command import Experiment
-from experiments.run.protocol import Data, title
-from experiments.run.settings import Settings
 from jattn._options import setting
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
 from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
 from jattn.training import Predictions
+
+from .run.command import Experiment
+from .run.protocol import Data, title
+from .run.settings import Settings
 
 DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws
 

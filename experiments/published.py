@@ -18,8 +18,6 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from experiments.run.devices import configure_jax, expect_no_empty, fail
-from experiments.run.paths import local_path
 from jattn import evaluation
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
@@ -27,6 +25,9 @@ from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import join
 from jattn.io import PublishedModel, load_published
 from jattn.training import Task, predict_seeds
+
+from .run.devices import configure_jax, expect_no_empty, fail
+from .run.paths import local_path
 
 
 def print_scores(

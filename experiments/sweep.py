@@ -30,16 +30,17 @@ from typing import Annotated, Literal
 import tyro
 from filelock import FileLock, Timeout
 
-from experiments.run.devices import expect_no_empty, fail
-from experiments.run.folder import RunError
-from experiments.run.paths import run_folder
-from experiments.sweeps.attempts import state
-from experiments.sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
-from experiments.sweeps.pool import JobPool, device_slices
-from experiments.sweeps.slurm import Slurm, submit
-from experiments.sweeps.summary import read_rows, table, write_summary
 from jattn._options import expect_at_least
 from jattn.io import write_json
+
+from .run.devices import expect_no_empty, fail
+from .run.folder import RunError
+from .run.paths import run_folder
+from .sweeps.attempts import state
+from .sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
+from .sweeps.pool import JobPool, device_slices
+from .sweeps.slurm import Slurm, submit
+from .sweeps.summary import read_rows, table, write_summary
 
 
 @dataclass(frozen=True, kw_only=True)

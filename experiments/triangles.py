@@ -14,9 +14,10 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.run.command import Experiment, GeneratedSettings
-from experiments.run.protocol import Data
 from jattn.datasets.triangles import generate_triangles, published_triangles
+
+from .run.command import Experiment, GeneratedSettings
+from .run.protocol import Data
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,15 @@ import tyro
 from jaxtyping import Int
 from jraph import GraphsTuple
 
-from experiments.run.command import Experiment
-from experiments.run.paths import local_path
-from experiments.run.protocol import Data, draw_examples
-from experiments.run.tuning import Tunable, tune
 from jattn._options import expect_at_least, setting
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
 from jattn.graphs import select
 from jattn.training import Predictions
+
+from .run.command import Experiment
+from .run.paths import local_path
+from .run.protocol import Data, draw_examples
+from .run.tuning import Tunable, tune
 
 DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most nodes
 

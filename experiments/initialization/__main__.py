@@ -33,9 +33,24 @@ import tyro
 from jraph import GraphsTuple
 from matplotlib.figure import Figure
 
-from experiments.colors import GIN, PRESETS, Colors
-from experiments.initialization import figures as pictures
-from experiments.initialization.projections import (
+from jattn._cost_model import cost_model
+from jattn._options import expect_at_least, expect_seeds, setting
+from jattn.datasets.colors import generate_colors, published_colors
+from jattn.nn import Precision
+from jattn.plots import save
+
+from ..colors import GIN, PRESETS, Colors
+from ..run.command import expect_no_other_data
+from ..run.devices import RunOptions, configure_jax, expect_no_empty, fail
+from ..run.drawing import try_to_draw
+from ..run.figures import CURVES
+from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
+from ..run.identity import fingerprint
+from ..run.protocol import acquire_run
+from ..run.signals import exit_on_signal
+from ..run.tables import align_columns, write_csv
+from . import figures as pictures
+from .projections import (
     COSINE_THRESHOLD,
     Distribution,
     prob_good_init,
@@ -43,21 +58,7 @@ from experiments.initialization.projections import (
     projection_at,
     sample_projection,
 )
-from experiments.initialization.training import SUBSETS, Row, StudyCell, cached_table, curves, optimum, test, train
-from experiments.run.command import expect_no_other_data
-from experiments.run.devices import RunOptions, configure_jax, expect_no_empty, fail
-from experiments.run.drawing import try_to_draw
-from experiments.run.figures import CURVES
-from experiments.run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
-from experiments.run.identity import fingerprint
-from experiments.run.protocol import acquire_run
-from experiments.run.signals import exit_on_signal
-from experiments.run.tables import align_columns, write_csv
-from jattn._cost_model import cost_model
-from jattn._options import expect_at_least, expect_seeds, setting
-from jattn.datasets.colors import generate_colors, published_colors
-from jattn.nn import Precision
-from jattn.plots import save
+from .training import SUBSETS, Row, StudyCell, cached_table, curves, optimum, test, train
 
 Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]

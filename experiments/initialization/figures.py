@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from experiments.initialization.projections import COSINE_THRESHOLD, common_scales
-from experiments.run.figures import CURVES, draw_band, style_axes
+from ..run.figures import CURVES, draw_band, style_axes
+from .projections import COSINE_THRESHOLD, common_scales
 
 MEASURES = {
     "orig": "accuracy on Orig (%)",

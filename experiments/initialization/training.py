@@ -12,16 +12,17 @@ import numpy as np
 from jaxtyping import Float
 from jraph import GraphsTuple
 
-from experiments.colors import Colors
-from experiments.initialization.projections import with_projections
-from experiments.run.folder import Run, RunError, read_lines
-from experiments.run.identity import RESULTS, differences, fingerprint, settings_differences, settings_of
-from experiments.run.stages import InitialWeights, StageTrainer
-from experiments.run.tables import write_csv
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join
 from jattn.io._files import expect_format
 from jattn.training import Params, predict_seeds
+
+from ..colors import Colors
+from ..run.folder import Run, RunError, read_lines
+from ..run.identity import RESULTS, differences, fingerprint, settings_differences, settings_of
+from ..run.stages import InitialWeights, StageTrainer
+from ..run.tables import write_csv
+from .projections import with_projections
 
 PART_FORMAT = 1
 SUBSETS = ("orig", "large", "largec")

@@ -25,21 +25,22 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 import tyro
 
-from experiments.run.drawing import (try_to_draw)
-from experiments.run.paths import (local_path, run_folder)
-from experiments.paper.networks import (Row, networks_figure, read_networks)
-from experiments.paper.report import (LEGEND, TITLES, Section, as_text, write_report, write_tables)
-from experiments.run.devices import (expect_no_empty, fail)
-from experiments.sweep import (command)
-from experiments.sweeps.attempts import (state)
-from experiments.sweeps.grid import (Grid, Job, is_drawn, jobs_of)
-from experiments.sweeps.pool import (JobPool, device_slices)
-from experiments.sweeps.summary import (read_rows)
-from experiments.run.tables import (write_csv)
+from jattn._options import expect_at_least
+from jattn.io import to_jsonable
 from jattn.plots import save
-from jattn.io import (to_jsonable)
-from jattn._options import (expect_at_least)
-from experiments.run.folder import (RunError, read_config)
+
+from ..run.devices import expect_no_empty, fail
+from ..run.drawing import try_to_draw
+from ..run.folder import RunError, read_config
+from ..run.paths import local_path, run_folder
+from ..run.tables import write_csv
+from ..sweep import command
+from ..sweeps.attempts import state
+from ..sweeps.grid import Grid, Job, is_drawn, jobs_of
+from ..sweeps.pool import JobPool, device_slices
+from ..sweeps.summary import read_rows
+from .networks import Row, networks_figure, read_networks
+from .report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -204,7 +205,10 @@ def main(arguments: Sequence[str]) -> None:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
         commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
     if not commands:
-        fail(f"{paper.target} has no such rows of {', '.join(paper.tasks)}; leave out --presets or --tasks, or name others")
+        fail(
+            f"{paper.target} has no such rows of {', '.join(paper.tasks)}; "
+            "leave out --presets or --tasks, or name others"
+        )
     try:
         if paper.target == "status":
             print(status(paper, parts))
@@ -227,7 +231,9 @@ def make(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mappin
     everything = {table: runs_of(replace(paper, tasks=TASKS, presets=()), table) for table in TABLES}
     sections = [_section(table, runs, paper.out) for table, of in everything.items() for runs in of]
     sections = [section for section in sections if section.rows]
-    asked = [requested_rows(section, paper) for section in sections if section.table in parts and section.task in paper.tasks]
+    asked = [
+        requested_rows(section, paper) for section in sections if section.table in parts and section.task in paper.tasks
+    ]
     shown = [as_text(section) for section in asked if section.rows]
     if shown:
         print(*shown, LEGEND, sep="\n\n")
@@ -247,7 +253,9 @@ def make(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mappin
         raise SystemExit(1)
 
 
-def _run(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _run(
+    paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """Runs those of the commands that are not finished; why some failed, by name."""
     _expect_same_data(paper, parts)
     missing = {name: of for name, of in commands.items() if state(paper.out / name) in ("waiting", "failed")}
@@ -303,7 +311,9 @@ def status(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> str:
             done, asked = row.networks
             each = row.seconds / done if done else usual
             label = ", ".join([runs.task, *row.values.values(), runs.labels[row.preset]])
-            left = "" if each is None or done == asked else f", about {_format_seconds((asked - done) * each)} of one job"
+            left = (
+                "" if each is None or done == asked else f", about {_format_seconds((asked - done) * each)} of one job"
+            )
             lines.append(f"{label}: {done} of {asked} networks{left}")
             lines += [f"  {paper.out / runs.task / name}: {why}" for name, why in row.failures.items()]
             known += (asked - done) * (each or 0)
@@ -321,6 +331,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def all_runs(parts: Mapping[str, Sequence[TaskRuns]]) -> Iterator[TaskRuns]:
+    """Yields the runs of every part."""
     return (runs for of in parts.values() for runs in of)
 
 

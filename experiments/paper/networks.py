@@ -11,9 +11,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.initialization.figures import (PALETTE, ZOOM, finish_panel)
-from experiments.sweeps.grid import (Job)
-from experiments.sweeps.summary import (read_finished, rows_of)
+from ..initialization.figures import PALETTE, ZOOM, finish_panel
+from ..sweeps.grid import Job
+from ..sweeps.summary import read_finished, rows_of
 
 SHADES = {**PALETTE, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
 NAMES = {"weak": "weakly supervised", "none": "no attention"}

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from experiments.sweeps.summary import (Row, Score)
-from experiments.run.tables import (align_columns, write_csv)
-from jattn.io import (write_atomically)
+from jattn.io import write_atomically
+
+from ..run.tables import align_columns, write_csv
+from ..sweeps.summary import Row, Score
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
 # Networks behind a figure of the paper, 1 where it does not say; of tu draws of training graphs, of ten seeds each.

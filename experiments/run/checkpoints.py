@@ -14,11 +14,12 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import Float, Int
 
-from experiments.run.folder import RunError
-from experiments.run.identity import differences
 from jattn.io._files import expect_format
 from jattn.training import Params, TrainState
 from jattn.training._devices import broadcast_from_main, fail_together, is_main_process, to_host
+
+from .folder import RunError
+from .identity import differences
 
 NUM_KEPT = 2  # checkpoints that are kept: should one not be readable, there is another
 STATE, BEST, ABOUT = "state", "best", "about"  # the items of a checkpoint

@@ -6,15 +6,16 @@ from typing import Any
 
 import jax
 
-from experiments.run import protocol
-from experiments.run.devices import abort_process, break_off, configure_jax, fail, is_of_xla
-from experiments.run.folder import RunConfig, RunError
-from experiments.run.identity import affected, is_of_preset
-from experiments.run.settings import Settings, parse
-from experiments.run.signals import exit_on_signal
 from jattn._options import expect_at_least, setting
 from jattn.training import Task
 from jattn.training._devices import ALL_KNOW
+
+from . import protocol
+from .devices import abort_process, break_off, configure_jax, fail, is_of_xla
+from .folder import RunConfig, RunError
+from .identity import affected, is_of_preset
+from .settings import Settings, parse
+from .signals import exit_on_signal
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import Literal, NoReturn
 import jax
 from joblib import cpu_count
 
-from experiments.run.joining import AUTO, JoinError, expect_address, join
-from experiments.run.paths import local_path, run_folder
 from jattn._options import expect_at_least, setting
 from jattn.datasets.download import cache_folder
+
+from .joining import AUTO, JoinError, expect_address, join
+from .paths import local_path, run_folder
 
 TRY_AGAIN = 75  # the exit status of what went wrong by no fault of its own; os.EX_TEMPFAIL where there are such names
 

@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from experiments.run.identity import DATA, Difference, growing, settings_differences
-from experiments.run.identity import RESULTS as OF_RESULTS
 from jattn._version import __version__
 from jattn.io import to_jsonable, write_atomically, write_json
 from jattn.io._files import expect_format
+
+from .identity import DATA, Difference, growing, settings_differences
+from .identity import RESULTS as OF_RESULTS
 
 CONFIG, RESULTS = "config.json", "results.json"  # the last file: a run that has it is finished
 CONFIG_FORMAT, RESULTS_FORMAT = 2, 1

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import jax
 
-from experiments.run.devices import fail
+from .devices import fail
 
 try:
     import resource

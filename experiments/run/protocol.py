@@ -12,9 +12,17 @@ import numpy as np
 from jaxtyping import Bool, Int
 from jraph import GraphsTuple
 
-from experiments.run import figures
-from experiments.run.drawing import try_to_draw
-from experiments.run.folder import (
+from jattn import plots
+from jattn.attribution import leave_one_out_seeds
+from jattn.evaluation import evaluate, join
+from jattn.io import save_network
+from jattn.nn import Network
+from jattn.training import Params, Predictions, Task, predict_seeds
+from jattn.training._devices import any_process, fail_together, is_main_process
+
+from . import figures
+from .drawing import try_to_draw
+from .folder import (
     RESULTS,
     MetricsLog,
     Run,
@@ -26,20 +34,13 @@ from experiments.run.folder import (
     read_results,
     write_results,
 )
-from experiments.run.identity import fingerprint
-from experiments.run.paths import run_folder
-from experiments.run.progress import count_graphs
-from experiments.run.restarts import best_restart
-from experiments.run.settings import Settings
-from experiments.run.signals import Terminated
-from experiments.run.stages import StageTrainer
-from jattn import plots
-from jattn.attribution import leave_one_out_seeds
-from jattn.evaluation import evaluate, join
-from jattn.io import save_network
-from jattn.nn import Network
-from jattn.training import Params, Predictions, Task, predict_seeds
-from jattn.training._devices import any_process, fail_together, is_main_process
+from .identity import fingerprint
+from .paths import run_folder
+from .progress import count_graphs
+from .restarts import best_restart
+from .settings import Settings
+from .signals import Terminated
+from .stages import StageTrainer
 
 DRAWN = 3  # graphs of each subset that a run draws
 MOST_LETTERS = 60  # of the name that a new folder begins with, which a data set's path may be part of

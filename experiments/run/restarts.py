@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 from jraph import GraphsTuple
 
-from experiments.run.stages import InitialWeights, StageTrainer
 from jattn.batching import pad
 from jattn.graphs import select
 from jattn.nn import Network
 from jattn.training import Params, TrainConfig, TrainState
+
+from .stages import InitialWeights, StageTrainer
 
 EPOCH_FRACTION = 0.1  # of the epochs, for which all of them train
 POOLING = "pool_"  # what names of attention's parameters begin with

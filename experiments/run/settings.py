@@ -7,7 +7,6 @@ from typing import Literal, TypeVar
 
 import tyro
 
-from experiments.run.devices import RunOptions, expect_no_empty, fail
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.nn import (
     Aggregation,
@@ -21,6 +20,8 @@ from jattn.nn import (
     TopK,
 )
 from jattn.training import Task, TrainConfig
+
+from .devices import RunOptions, expect_no_empty, fail
 
 Attention = Literal["none", "unsupervised", "supervised", "weak", "ground_truth"]
 

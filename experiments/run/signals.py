@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from experiments.run.devices import fail
-from experiments.run.folder import RunError
 from jattn.training._devices import ProcessError
+
+from .devices import fail
+from .folder import RunError
 
 
 class Terminated(SystemExit):

@@ -15,13 +15,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
-from experiments.run.checkpoints import Best, Checkpoints
-from experiments.run.folder import Run, RunError, read_lines
-from experiments.run.identity import differences, fingerprint, training_identity
-from experiments.run.monitoring import EventFile, resources
-from experiments.run.progress import Progress, count_graphs
-from experiments.run.settings import Settings
-from experiments.run.signals import Terminated, defer_signals
 from jattn.attribution import leave_one_out_seeds
 from jattn.evaluation import accuracy, attention_auc, entered_masks, mean_std
 from jattn.io import read_arrays, write_arrays
@@ -36,6 +29,14 @@ from jattn.training._devices import (
     is_main_process,
     to_host,
 )
+
+from .checkpoints import Best, Checkpoints
+from .folder import Run, RunError, read_lines
+from .identity import differences, fingerprint, training_identity
+from .monitoring import EventFile, resources
+from .progress import Progress, count_graphs
+from .settings import Settings
+from .signals import Terminated, defer_signals
 
 AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
 AUC_NODES = 10_000_000  # nodes that these look at, in all; 3 seconds

@@ -17,14 +17,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
-from experiments.run import figures
-from experiments.run.devices import fail
-from experiments.run.drawing import try_to_draw
-from experiments.run.folder import RunError
-from experiments.run.identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
-from experiments.run.settings import Settings
-from experiments.run.stages import StageTrainer
-from experiments.run.tables import write_csv
 from jattn import plots
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.datasets import fold_ids
@@ -32,6 +24,15 @@ from jattn.evaluation import accuracy, mean_std
 from jattn.graphs import select
 from jattn.io._files import expect_format
 from jattn.training import Task, predict_seeds, train_seeds
+
+from . import figures
+from .devices import fail
+from .drawing import try_to_draw
+from .folder import RunError
+from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
+from .settings import Settings
+from .stages import StageTrainer
+from .tables import write_csv
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait
     from optuna import Study, Trial
@@ -146,7 +147,7 @@ def _study(settings: Tunable, graphs: GraphsTuple, folder: Path) -> "Study":
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
-    from experiments.run.sampler import ByTrial
+    from .sampler import ByTrial
 
     kept = {name: of for name, of in settings_of(settings, ["training"]).items() if name not in growing(settings)}
     data = {"graphs": fingerprint(graphs)}

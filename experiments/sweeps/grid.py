@@ -12,14 +12,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import tu
-from experiments.run.command import Experiment, GeneratedSettings
-from experiments.run.devices import fail
-from experiments.run.folder import RunError
-from experiments.run.identity import DATA, RESULTS, settings_differences, settings_of
 from jattn._options import expect_at_least, expect_seeds
 from jattn.io import to_jsonable
 from jattn.io._files import expect_format
+
+from .. import tu
+from ..run.command import Experiment, GeneratedSettings
+from ..run.devices import fail
+from ..run.folder import RunError
+from ..run.identity import DATA, RESULTS, settings_differences, settings_of
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 FORMAT = 2  # of a sweep's definition

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from filelock import Timeout
 from tqdm import tqdm
 
-from experiments.run.signals import handling
-from experiments.sweeps.attempts import Attempt, reason
+from ..run.signals import handling
+from .attempts import Attempt, reason
 
 POLL = 0.1  # seconds between looks at the running jobs
 GPU_MEMORY_FRACTION = 0.9  # the part of a GPU's memory that jobs share; the rest is for what CUDA itself needs

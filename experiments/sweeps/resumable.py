@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from experiments.sweeps.attempts import RESULTS, TERMINATED_CODES, Attempt, reason
+from .attempts import RESULTS, TERMINATED_CODES, Attempt, reason
 
 
 class Resumable:

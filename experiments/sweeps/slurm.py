@@ -8,9 +8,10 @@ from typing import Any
 
 import tyro
 
-from experiments.run.devices import fail
-from experiments.sweeps.resumable import Resumable
 from jattn._options import expect_at_least
+
+from ..run.devices import fail
+from .resumable import Resumable
 
 TIMEOUTS = 100  # time limits after which a job that still has not finished is given up
 TO_SAVE = 120  # seconds before its time limit at which a job is asked to save

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.run.folder import RunConfig, RunError, read_config
-from experiments.run.identity import RESULTS, settings_differences, settings_of
-from experiments.run.protocol import read_scores, title
-from experiments.run.tables import align_columns, write_csv
-from experiments.sweeps.attempts import last_status, reason, state
-from experiments.sweeps.grid import Job, is_drawn
 from jattn.evaluation import mean_std
+
+from ..run.folder import RunConfig, RunError, read_config
+from ..run.identity import RESULTS, settings_differences, settings_of
+from ..run.protocol import read_scores, title
+from ..run.tables import align_columns, write_csv
+from .attempts import last_status, reason, state
+from .grid import Job, is_drawn
 
 STATES = ("done", "running", "failed", "waiting")
 

@@ -45,7 +45,8 @@ def start_task(folder, task):
 
 def test_an_array_is_submitted_and_runs_the_jobs(fake, cluster, monkeypatch, capsys):
     monkeypatch.setenv("FAILS", "seeds=2-3")
-    slurm = ["--executor", "slurm", "--partition", "long", "--hours", "1.5", "--slurm", "account=me", "--slurm", "exclusive"]
+    slurm = ["--executor", "slurm", "--partition", "long", "--hours", "1.5", "--slurm", "account=me"]
+    slurm += ["--slurm", "exclusive"]
     run(fake, "weak", "--seeds", "4", "--seeds-per-job", "2", *slurm, "--jobs", "1")
     assert "submitted 2 jobs: squeue -j 321 lists them" in capsys.readouterr().out
     script = (cluster / "script.sh").read_text()
