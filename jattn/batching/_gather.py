@@ -1,7 +1,8 @@
-"""Batches of fixed size: a split that lives on the device, and padded GraphsTuples gathered from it inside jit.
+"""Batches of a fixed size: a split on the device, and padded GraphsTuples gathered from it inside jit.
 
-A `Bucket` is the fixed size. Rows of a batch are parted into blocks that no graph crosses, and what graphs leave of a
-block belongs to a padding graph behind them. With one block that is jraph's padding: one extra graph behind all others.
+A `Bucket` is the fixed size. The rows of a batch are divided into blocks, and no graph crosses the border of a block. A
+padding graph takes the rows left at the end of a block. With one block this is jraph's padding: one extra graph at the
+end.
 """
 
 import dataclasses
@@ -30,10 +31,10 @@ class Bucket(NamedTuple):
       edges: rows for directed edges.
       graphs: graphs.
       max_nodes: nodes of the largest graph.
-      block: rows of a block, of which `nodes` is a multiple; all rows are one block where None.
-      dense: whether the blocks of A are dense, or A is sparse.
-      width: edges of a node that are laid side by side, where A is sparse.
-      rest: how many edges there may be besides; all where None.
+      block_size: rows of a block; `nodes` is a multiple of it. None: all rows are one block.
+      dense: whether A is stored as dense blocks, or sparse.
+      ell_width: columns of the ELL table of a sparse A: the first edges of each node.
+      coo_capacity: capacity of the COO list, which has the other edges of a sparse A. None: all edges are in it.
     """
 
     nodes: int
@@ -48,14 +49,14 @@ class Bucket(NamedTuple):
 
 @struct.dataclass
 class DeviceDataset:
-    """All graphs of a split on the device, in the layout of `jattn.graphs`, and where each one's rows start.
+    """All graphs of a split on the device, with the fields that `jattn.graphs` lists, and the first row of each graph.
 
     Attributes:
-      graphs: one `GraphsTuple` without padding, its edges in the order of their receivers.
+      graphs: one `GraphsTuple` without padding; its edges are sorted by receiver.
       node_start: first row of each graph's nodes, [graphs].
       edge_start: first row of each graph's edges, [graphs].
-      received_start: first row of the edges that each node receives, [nodes].
-      received: how many edges each node receives, [nodes].
+      in_edge_start: first row of the edges that each node receives, [nodes] (`indptr` of a CSR matrix).
+      in_degree: number of edges that each node receives, [nodes].
     """
 
     graphs: GraphsTuple
@@ -65,7 +66,7 @@ class DeviceDataset:
     in_degree: Int[Array, " nodes"]
 
     def with_attention(self, attention: Float[Array, " nodes"]) -> "DeviceDataset":
-        """The same split with another target attention."""
+        """This split with another target attention."""
         return dataclasses.replace(
             self, graphs=self.graphs._replace(nodes={**self.graphs.nodes, "attention": attention})
         )
@@ -75,10 +76,10 @@ class Batch(NamedTuple):
     """Graphs gathered from a split.
 
     Attributes:
-      graph: padded `GraphsTuple`.
-      topology: of `graph`, in the storage that is quickest for its size.
-      graph_ids: the graphs' places in the split, the split's number of graphs for padding, [graphs].
-      node_ids: the nodes' places in the split, its number of nodes for padding, [nodes].
+      graph: the padded `GraphsTuple`.
+      topology: its topology, in the storage that is fastest for its size.
+      graph_ids: index of each graph in the split, [graphs]; for padding the number of graphs of the split.
+      node_ids: index of each node in the split, [nodes]; for padding the number of nodes of the split.
     """
 
     graph: GraphsTuple
@@ -88,15 +89,15 @@ class Batch(NamedTuple):
 
 
 def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
-    """A set of graphs as one padded batch, as networks take it.
+    """One padded batch of graphs, the input of a network.
 
     Args:
-      graphs: a host-side `GraphsTuple` without padding. Where `edges` is an array of weights, they are A's, every
-        undirected edge listed in both directions; edges with features of other shapes may be directed.
-      bucket: the batch's size; the smallest that holds the graphs where not given.
+      graphs: a host-side `GraphsTuple` without padding. If `edges` is an array of weights [edges], they are the entries
+        of A: list every undirected edge in both directions. Edges with features of another shape may be directed.
+      bucket: size of the batch. Default: the smallest that holds the graphs, rounded up to multiples of 8.
 
     Raises:
-      ValueError: the bucket does not hold the graphs, or an edge leaves its graph or lacks its reverse.
+      ValueError: the bucket is too small, or an edge leaves its graph or lacks its reverse.
     """
     expect_undirected(graphs)
     needed = Bucket(
@@ -114,15 +115,16 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
 
 
 def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
-    """Puts a host-side split on the device.
+    """Puts a split on the device.
 
     Args:
-      graphs: the split.
-      rounded: lengths of its arrays become powers of 2, filled up with 0, so that programs serve splits of many sizes.
+      graphs: the split, on the host.
+      rounded: whether arrays are padded with 0 to lengths that are powers of 2, so that one compiled program serves
+        splits of many sizes.
 
     Raises:
-      ValueError: there are no graphs, a field is missing or has another shape, target attention or a label is no number
-        that it may be, or an edge leaves its graph or lacks its reverse.
+      ValueError: there are no graphs, a field is missing or has the wrong shape, a label or a target attention is not
+        an allowed number, or an edge leaves its graph or lacks its reverse.
     """
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
@@ -142,7 +144,7 @@ def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
 
 
 def power_of_2(number: int, least: int = 16) -> int:
-    """The least power of 2 that is less than neither of the two."""
+    """The smallest power of 2 that is at least `number` and at least `least`."""
     return 1 << (max(number, least) - 1).bit_length()
 
 
@@ -152,14 +154,14 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 
 def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) -> Batch:
-    """The padded batch of the graphs `ids`; for use inside jit.
+    """The padded batch of the graphs `ids`, for use inside jit.
 
     Args:
-      split: where they come from.
-      ids: graphs, in the order wanted. Every -1 ends a block: a padding graph takes the rest of its rows. Behind the
-        last block there may be more of them. At most `bucket.graphs` entries, filled up with -1; where real graphs fill
-        all of them, rows behind the last graph belong to none.
-      bucket: has to hold them: its sizes can't be checked here, `pack` makes one that does.
+      split: the graphs to choose from.
+      ids: indices of graphs, in the order of the batch. Each -1 ends a block: a padding graph takes the rest of its
+        rows. More -1 may follow the last block. There may be up to `bucket.graphs` entries; missing ones count as -1.
+        If real graphs take all of them, the rows after the last graph belong to no graph.
+      bucket: size of the batch. It must hold the graphs, which can't be checked inside jit; `pack` makes one that does.
 
     Raises:
       ValueError: there are more ids than graphs in the bucket.
@@ -175,12 +177,12 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     block_of = jnp.cumsum(is_end) - is_end
     used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
     n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
-    behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # padding right after the real graphs
+    behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # the padding graph after the real ones
     n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
     padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
 
     def rows_of(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
-        """The graph of each row, how far graphs have moved from their place in the split, and whether a row is real."""
+        """The graph of each row, each graph's offset from its rows in the split, and whether each row is real."""
         end = jnp.cumsum(count)
         graph_of = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
         return graph_of, end - count - start[id_of], real.at[graph_of].get(mode="fill", fill_value=False)
@@ -195,7 +197,7 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     def of_nodes(name: str, x: Array | OneHot) -> Array:
         taken = jax.tree.map(lambda of: _take(of, node), x)
         values = taken.dense() if isinstance(taken, OneHot) else taken
-        # Nobody looks where padding is, and a distance between masked positions takes twice as long.
+        # Distances to padding are masked later; masking the positions too makes computing them twice as slow.
         return values if name == "position" else jnp.where(over_features(node_real, values), values, 0)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
@@ -231,15 +233,15 @@ def to_ell_coo(
     ell_width: int,
     coo_capacity: int,
 ) -> EllCoo:
-    """A sparse matrix whose rows are parts of one list of entries.
+    """A sparse matrix in ELL and COO storage, from one in CSR storage.
 
     Args:
-      entries: columns and values of the list.
-      start: the first entry of each row.
-      count: how many entries each row has.
+      entries: columns and values of the CSR matrix.
+      start: the first entry of each row (`indptr`).
+      count: number of entries of each row.
       shift: what to add to the columns of each row.
-      ell_width: how many entries of a row to lay side by side.
-      coo_capacity: has to hold the number of all others; those beyond are lost.
+      ell_width: columns of the ELL table, which takes the first entries of each row.
+      coo_capacity: length of the COO list, which takes the other entries. It must hold all of them: more are lost.
     """
     columns, values = entries
     rows, others = jnp.arange(len(start)), jnp.maximum(count - ell_width, 0)
@@ -255,30 +257,36 @@ def to_ell_coo(
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
-    """The inverse of `gather` for values of rows: [*steps, rows, ...] to [total, ...], 0 where no row belongs.
+    """Values of a batch's rows in the order of the split: the inverse of `gather`.
 
     Args:
-      total: nodes or graphs of the split.
-      ids: `Batch.node_ids` or `Batch.graph_ids`, of one batch or several.
-      values: what each row holds.
+      total: number of nodes or graphs of the split.
+      ids: `Batch.node_ids` or `Batch.graph_ids` of one or several batches.
+      values: a value for each row, [*steps, rows, ...].
+
+    Returns:
+      [total, ...], 0 where no row belongs.
+
+    >>> scatter(4, jnp.array([2, 0, 4]), jnp.array([1.5, 2.5, 9.0])).tolist()  # index 4 is padding
+    [2.5, 0.0, 1.5, 0.0]
     """
     values = values.reshape(-1, *values.shape[ids.ndim :])
     return jnp.zeros((total, *values.shape[1:]), values.dtype).at[ids.reshape(-1)].set(values, mode="drop")
 
 
 def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTuple:
-    """A padded `GraphsTuple` without some nodes: they and their edges move into the padding graph. Shapes stay.
+    """Moves some nodes and their edges into the padding graph of a padded `GraphsTuple`; shapes stay the same.
 
-    For graph networks that know nothing of masks; jattn's own take a `Topology` with nodes dropped. All features of the
-    padding graph become 0.
+    For graph networks that take no masks; jattn's networks take a `Topology` with dropped nodes instead. All features
+    of the padding graph become 0.
 
     Args:
-      graph: padded as `jraph.pad_with_graphs` does, with any features.
-      node_mask: nodes to keep; what it says of padding does not matter.
+      graph: padded as by `jraph.pad_with_graphs`, with any features.
+      node_mask: the nodes to keep; its entries for padding are ignored.
 
     Raises:
-      ValueError: the mask is not of booleans, one for each row, or the graph is not padded (inside jit that can't be
-        seen, and its last graph would count as padding).
+      ValueError: the mask is not one boolean per row, or the graph is not padded. Inside jit missing padding can't be
+        seen: the last graph then counts as padding.
     """
     expect_mask("node_mask", node_mask, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
     expect_padded(graph)
@@ -312,7 +320,7 @@ def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTu
 
 
 def _take(x: Array, rows: Array, mode: str = "clip") -> Array:
-    """x[rows]; where rows are of padding and out of range some row or, with mode "fill", 0. Zeros if x has no rows."""
+    """x[rows]. Rows out of range, of padding, give some row or, with mode "fill", 0. All zeros if x has no rows."""
     if not len(x):
         return jnp.zeros((*rows.shape, *x.shape[1:]), x.dtype)
     return x.at[rows].get(mode=mode, fill_value=0)

@@ -1,7 +1,7 @@
-"""How the graphs of a split are dealt into batches, and a batch's graphs into blocks of rows; on the host.
+"""Assigns the graphs of a split to batches, and the graphs of a batch to blocks of rows, on the host.
 
-A batch is a list of graph ids in which every -1 ends a block: it stands for the padding graph that takes what is left
-of the block's rows. All batches of a run are packed at once, so that one bucket holds every one of them.
+A batch is a list of graph ids. Each -1 ends a block: it stands for the padding graph that takes the rest of the block's
+rows. All batches of a run are packed at once, so that one bucket holds each of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ from jattn._cost_model import cost_model
 from jattn.batching._gather import Bucket, power_of_2
 from jattn.graphs import Proximity
 
-BOUND = 1.5  # standard deviations that a batch may have more nodes than the mean
-SAMPLE, SHORTLIST = 300, 3  # batches that show which sizes of blocks are worth trying on all of them, and how many
+BOUND = 1.5  # standard deviations by which the nodes of a batch may exceed the mean
+SAMPLE, SHORTLIST = 300, 3  # batches on which all block sizes are tried, and block sizes then tried on all batches
 
 
 class Packed(NamedTuple):
     """Batches laid out in blocks.
 
     Attributes:
-      ids: graph ids of every part of every batch, -1 at the end of each block and behind the last.
-      bucket: holds every part.
+      ids: graph ids of every part of every batch, with -1 at the end of each block and after the last one.
+      bucket: a size that holds each part.
     """
 
     ids: Int[np.ndarray, "*batches parts entries"]
@@ -34,17 +34,20 @@ class Packed(NamedTuple):
 def shuffled_batches(
     seed: int, epochs: int, n_node: Int[np.ndarray, " graphs"], batch: int
 ) -> Int[np.ndarray, "epochs steps batch"]:
-    """Random batches for a whole run: every graph once an epoch, the last batch of an epoch filled up with -1.
+    """Random batches for a whole run: each graph once per epoch; -1 fills up the last batch of an epoch.
 
-    A batch that chance has given far more nodes than others exchanges graphs with random batches until it is within 1.5
-    standard deviations of the mean: a bucket holds the largest batch, so that all others would be padded to its size.
-    About one batch in fifteen gives a graph or two away. Knowing all batches beforehand, a run compiles one program.
+    A bucket holds the largest batch, and all others are padded to its size. So a batch with far more nodes than the
+    mean exchanges graphs with random batches until it is within 1.5 standard deviations. About one batch in fifteen
+    exchanges a graph or two. As all batches are known beforehand, a run compiles one program.
 
     Args:
-      seed: of the orders.
-      epochs: how many orders.
-      n_node: nodes of each graph.
-      batch: graphs of a batch.
+      seed: of the random orders.
+      epochs: number of epochs.
+      n_node: number of nodes of each graph.
+      batch: graphs per batch.
+
+    >>> shuffled_batches(seed=0, epochs=1, n_node=np.array([3, 4, 5]), batch=2).shape
+    (1, 2, 2)
     """
     graphs, sizes = len(n_node), np.append(n_node, 0)
     steps = -(-graphs // batch)
@@ -57,14 +60,14 @@ def shuffled_batches(
 
 
 def _balance_sizes(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.random.Generator) -> None:
-    """Exchanges graphs of batches that have too many nodes for smaller ones of random batches, in place."""
+    """Exchanges graphs of batches with too many nodes for smaller graphs of random batches, in place."""
     steps, batch = batches.shape
     full = graphs // batch  # batches without -1
     if full < 2:
         return
     total = sizes[batches].sum(1)
     bound = batch * sizes[:-1].mean() + BOUND * np.sqrt(batch) * sizes[:-1].std()
-    for _ in range(20 * steps):  # more than it takes, unless a few graphs are far larger than the rest
+    for _ in range(20 * steps):  # enough, unless a few graphs are far larger than the rest
         large = total[:full].argmax()
         if total[large] <= bound:
             return
@@ -79,16 +82,16 @@ def _balance_sizes(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.
 def pack(
     graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts: int = 1, dense: bool | None = None
 ) -> Packed:
-    """Lays batches out in blocks, largest graphs first, each in the first block that has room for it.
+    """Lays batches out in blocks: the largest graphs first, each in the first block with room for it.
 
     Args:
-      graphs: the host-side split.
-      batches: graph ids of each batch, -1 where there is none.
-      parts: devices that share a batch; each gets as many blocks, and hence as many rows, as the others.
-      dense: whether A is kept as dense blocks; whichever is quicker where None.
+      graphs: the split, on the host.
+      batches: graph ids of each batch; -1 stands for none.
+      parts: number of devices that share a batch; all get the same number of blocks, and so of rows.
+      dense: whether A is stored as dense blocks. None: whichever is faster.
 
     Raises:
-      ValueError: A is not to be dense, but all nodes of a graph are joined.
+      ValueError: `dense` is False, but the graphs are complete (`Proximity`).
     """
     flat = np.asarray(batches).reshape(-1, batches.shape[-1])
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
@@ -125,19 +128,19 @@ def evaluation_batches(
     sizes: tuple[int, ...] = (),
     chosen: Int[np.ndarray, " chosen"] | None = None,
 ) -> Iterator[tuple[Int[np.ndarray, "parts steps entries"], Bucket]]:
-    """Batches that cover a split, or some graphs of it, once; a bucket for each class of size.
+    """Batches that cover a split, or some graphs of it, once, with one bucket for each size class.
 
-    Within a class the order is random: small graphs fill the rows that large ones leave of a block.
+    Within a class the order is random, so that small graphs fill the rows that large ones leave.
 
     Args:
-      graphs: the host-side split.
-      nodes: nodes of a batch at most, or those of the largest graph of its class if that has more; this bounds memory.
-      parts: devices that share the batches; each gets as many steps as the others, the last of them perhaps empty.
-      sizes: largest sizes of the classes, ascending; one more class holds what is larger.
-      chosen: the graphs to cover; all where not given.
+      graphs: the split, on the host.
+      nodes: most nodes of a batch, unless the largest graph of its class has more; this bounds memory.
+      parts: number of devices that share the batches; all get the same number of steps, the last of them maybe empty.
+      sizes: number of nodes of the largest graph of each size class, ascending; one more class has larger graphs.
+      chosen: indices of the graphs to cover; default: all.
 
     Yields:
-      For every class that has graphs: ids as `pack` lays them out, and their bucket.
+      For each class that has graphs: ids as laid out by `pack`, and their bucket.
     """
     n_node = np.asarray(graphs.n_node)
     chosen = np.arange(len(n_node)) if chosen is None else chosen
@@ -164,7 +167,7 @@ def evaluation_batches(
 def round_up(
     batches: Int[np.ndarray, "*batches entries"], bucket: Bucket
 ) -> tuple[Int[np.ndarray, "*batches more"], Bucket]:
-    """The same batches in a bucket whose sizes are powers of 2, so that a few programs serve graphs of many sizes."""
+    """The same batches in a bucket of sizes that are powers of 2, so that a few programs serve graphs of many sizes."""
     block = power_of_2(bucket.block_size or bucket.nodes)
     blocks = bucket.nodes // (bucket.block_size or bucket.nodes)
     more = power_of_2(blocks, 1)
@@ -184,12 +187,15 @@ def round_up(
 
 
 def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> tuple[int, ...]:
-    """Sizes for `plan` that part a split into classes, of graphs at most `ratio` times the smallest if they are enough.
+    """Size classes of a split for `evaluation_batches`: within a class, graphs have similar numbers of nodes.
 
     Args:
-      graphs: the host-side split.
-      ratio: about how far sizes within a class may differ.
-      least: graphs that make a class worth a compiled program of its own.
+      graphs: the split, on the host.
+      ratio: about the ratio of the largest to the smallest graph of a class.
+      least: fewest graphs of a class; a smaller one is not worth a compiled program.
+
+    Returns:
+      The number of nodes of the largest graph of each class but the last, ascending.
     """
     n_node = np.sort(np.asarray(graphs.n_node))
     classes, rest = [], n_node
@@ -203,11 +209,11 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
 
 
 def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[int, Int[np.ndarray, " graphs"]]:
-    """How many edges of a node to lay side by side, and how many others each graph has then.
+    """The fastest width of the ELL table for some graphs, and the number of edges of each graph beyond it (COO).
 
     Args:
-      graphs: the host-side split.
-      chosen: the graphs for which that is to be quickest.
+      graphs: the split, on the host.
+      chosen: indices of the graphs for which the width is chosen.
     """
     graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
     degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
@@ -220,7 +226,7 @@ def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[
 
 
 def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
-    """Rows of a block, one for each part, and the block of every graph, [batches, batch], -1 where there is none."""
+    """Rows of a block, with one block per part, and the block of each graph, [batches, batch]; -1: no graph."""
     room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
     while True:
         block = -(-max(room, int(n_node.max(initial=1))) // 8) * 8
@@ -231,7 +237,7 @@ def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, n
 
 
 def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
-    """As `_one_block`, for the blocks that make least work of dense products."""
+    """As `_one_block`, but with the block size for which dense products take least work."""
     largest, costs = int(n_node.max(initial=1)), cost_model()
 
     def work(batches: np.ndarray, block: int) -> tuple[int, int, np.ndarray]:
@@ -247,8 +253,8 @@ def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int,
 
 
 def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
-    """The first block with room for each graph, all batches side by side."""
-    # Blocks hold at least half of what they can, but for the last.
+    """The first block with room for each graph; all batches at once."""
+    # All blocks but the last are at least half full.
     most = 2 * -(-int(n_node.sum(1).max(initial=0)) // block) + 2
     free = np.full((len(n_node), most), block, np.int32)
     place = np.full(n_node.shape, -1, np.int32)
@@ -262,11 +268,11 @@ def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
 def _lay_out(
     ids: np.ndarray, place: np.ndarray, counts: Sequence[np.ndarray], blocks: int, parts: int
 ) -> tuple[np.ndarray, ...]:
-    """Ids in order of blocks, -1 at the end of each, [batches, parts, entries], and the sums of counts of each part."""
+    """Ids by block, -1 at the end of each block, [batches, parts, entries], and the sums of counts of each part."""
     batches, nowhere = len(ids), parts * blocks
     ends = np.broadcast_to(np.arange(nowhere), (batches, nowhere))
     block_of = np.concatenate([np.where(place < 0, nowhere, place), ends], axis=1)
-    order = np.argsort(block_of, axis=1, kind="stable")  # a block's end behind its graphs
+    order = np.argsort(block_of, axis=1, kind="stable")  # the end of a block after its graphs
     block_of = np.take_along_axis(block_of, order, 1)
     entries = np.take_along_axis(np.concatenate([ids, np.full_like(ends, -1)], axis=1), order, 1)
     part_of = block_of // blocks
