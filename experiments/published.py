@@ -26,7 +26,8 @@ from jattn.evaluation import join
 from jattn.io import PublishedModel, load_published
 from jattn.training import Task, predict_seeds
 
-from .run.devices import configure_jax, expect_no_empty, fail
+from .run.devices import configure_jax
+from .run.errors import expect_no_empty, fail
 from .run.paths import local_path
 
 

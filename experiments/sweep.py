@@ -33,7 +33,7 @@ from filelock import FileLock, Timeout
 from jattn._options import expect_at_least
 from jattn.io import write_json
 
-from .run.devices import expect_no_empty, fail
+from .run.errors import expect_no_empty, fail
 from .run.folder import RunError
 from .run.paths import run_folder
 from .sweeps.attempts import state

@@ -41,8 +41,9 @@ from jattn.plots import save
 
 from ..colors import GIN, PRESETS, Colors
 from ..run.command import expect_no_other_data
-from ..run.devices import RunOptions, configure_jax, expect_no_empty, fail
+from ..run.devices import RunOptions, configure_jax
 from ..run.drawing import try_to_draw
+from ..run.errors import expect_no_empty, fail
 from ..run.figures import CURVES
 from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
 from ..run.identity import fingerprint

@@ -29,8 +29,8 @@ from jattn._options import expect_at_least
 from jattn.io import to_jsonable
 from jattn.plots import save
 
-from ..run.devices import expect_no_empty, fail
 from ..run.drawing import try_to_draw
+from ..run.errors import expect_no_empty, fail
 from ..run.folder import RunError, read_config
 from ..run.paths import local_path, run_folder
 from ..run.tables import write_csv

@@ -11,7 +11,8 @@ from jattn.training import Task
 from jattn.training._devices import ALL_KNOW
 
 from . import protocol
-from .devices import abort_process, break_off, configure_jax, fail, is_of_xla
+from .devices import abort_process, break_off, configure_jax, is_of_xla
+from .errors import fail
 from .folder import RunConfig, RunError
 from .identity import affected, is_of_preset
 from .settings import Settings, parse

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from joblib import cpu_count
 from jattn._options import expect_at_least, setting
 from jattn.datasets.download import cache_folder
 
+from .errors import fail
 from .joining import AUTO, JoinError, expect_address, join
 from .paths import local_path, run_folder
 
@@ -140,16 +140,3 @@ def break_off(error: Exception) -> NoReturn:
     traceback.print_exception(error)
     sys.stderr.flush()
     os._exit(1)  # what jax does at the end of a program would wait for the others, which wait for this one
-
-
-def expect_no_empty(arguments: Sequence[str]) -> None:
-    """Exits with a message where a command line has an empty value, as a shell's unset variable leaves it."""
-    for before, argument in zip(["", *arguments], arguments, strict=False):
-        if not argument or (argument.startswith("--") and argument.endswith("=")):
-            fail(f"{argument or before or 'the preset'} has an empty value; is a variable of the shell not set?")
-
-
-def fail(message: str) -> NoReturn:
-    """Ends the program with a message and status 2."""
-    print(f"error: {message}", file=sys.stderr)
-    raise SystemExit(2)

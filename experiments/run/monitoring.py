@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import jax
 
-from .devices import fail
+from .errors import fail
 
 try:
     import resource

@@ -21,7 +21,8 @@ from jattn.nn import (
 )
 from jattn.training import Task, TrainConfig
 
-from .devices import RunOptions, expect_no_empty, fail
+from .devices import RunOptions
+from .errors import expect_no_empty, fail
 
 Attention = Literal["none", "unsupervised", "supervised", "weak", "ground_truth"]
 

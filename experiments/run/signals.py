@@ -9,7 +9,7 @@ from typing import Any
 
 from jattn.training._devices import ProcessError
 
-from .devices import fail
+from .errors import fail
 from .folder import RunError
 
 

@@ -26,8 +26,8 @@ from jattn.io._files import expect_format
 from jattn.training import Task, predict_seeds, train_seeds
 
 from . import figures
-from .devices import fail
 from .drawing import try_to_draw
+from .errors import fail
 from .folder import RunError
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
 from .settings import Settings

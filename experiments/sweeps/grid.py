@@ -18,7 +18,7 @@ from jattn.io._files import expect_format
 
 from .. import tu
 from ..run.command import Experiment, GeneratedSettings
-from ..run.devices import fail
+from ..run.errors import fail
 from ..run.folder import RunError
 from ..run.identity import DATA, RESULTS, settings_differences, settings_of
 

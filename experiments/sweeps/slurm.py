@@ -10,7 +10,7 @@ import tyro
 
 from jattn._options import expect_at_least
 
-from ..run.devices import fail
+from ..run.errors import fail
 from .resumable import Resumable
 
 TIMEOUTS = 100  # time limits after which a job that still has not finished is given up

@@ -1,0 +1,18 @@
+"""How a command ends over what it was given: a line that says why, and status 2. Imports nothing heavy."""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def fail(message: str) -> NoReturn:
+    """Ends the program with a message and status 2."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def expect_no_empty(arguments: Sequence[str]) -> None:
+    """Exits with a message if a command line has an empty value, as an unset variable of the shell leaves it."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if not argument or (argument.startswith("--") and argument.endswith("=")):
+            fail(f"{argument or before or 'the preset'} has an empty value; is a variable of the shell not set?")
