@@ -85,6 +85,7 @@ PAPER = {
 
 
 EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.data)
+main = EXPERIMENT.main
 
 if __name__ == "__main__":
-    EXPERIMENT.main(sys.argv[1:])
+    main(sys.argv[1:])

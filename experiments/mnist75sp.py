@@ -147,6 +147,7 @@ PAPER = {
 }
 
 EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification")
+main = EXPERIMENT.main
 
 if __name__ == "__main__":
-    EXPERIMENT.main(sys.argv[1:])
+    main(sys.argv[1:])

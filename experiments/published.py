@@ -29,6 +29,7 @@ from jattn.training import Task, predict_seeds
 from .run.devices import configure_jax
 from .run.errors import expect_no_empty, fail
 from .run.paths import local_path
+from .run.program import as_typed, program
 
 
 def print_scores(
@@ -43,6 +44,7 @@ def print_scores(
       data_dir: Folder of the published data sets, zipped or not, and of MNIST's files.
       as_json: Print {"NAME": {"orig": ..., "auc_0": ...}} on standard output, and nothing else there.
     """
+    configure_jax()
     results = {}
     try:
         folder, data_dir = local_path("folder", folder), local_path("data_dir", data_dir)
@@ -101,9 +103,8 @@ def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
 def main(arguments: list[str]) -> None:
     """Runs the evaluation that a command line asks for."""
     expect_no_empty(arguments)
-    tyro.cli(print_scores, args=arguments, prog="python -m experiments.published", description=__doc__)
+    tyro.cli(print_scores, args=arguments, prog=program("published"), description=as_typed(__doc__ or ""))
 
 
 if __name__ == "__main__":
-    configure_jax()
     main(sys.argv[1:])

@@ -36,6 +36,7 @@ from jattn.io import write_json
 from .run.errors import expect_no_empty, fail
 from .run.folder import RunError
 from .run.paths import run_folder
+from .run.program import as_typed, job_command, program
 from .sweeps.attempts import state
 from .sweeps.grid import EXPERIMENTS, Grid, Job, changes, definition, jobs_of, read_definition, read_grid
 from .sweeps.pool import JobPool, device_slices
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str]) -> None:
     expect_no_empty(arguments)
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     try:
-        sweep = tyro.cli(Sweep, args=arguments[:end], prog="python -m experiments.sweep", description=__doc__)
+        sweep = tyro.cli(Sweep, args=arguments[:end], prog=program("sweep"), description=as_typed(__doc__ or ""))
         grid = _kept_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
     except (ValueError, RunError) as error:
         fail(str(error))
@@ -155,7 +156,7 @@ def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
         if todo and sweep.executor == "slurm":
             array = submit(todo, out, sweep.on_slurm, sweep.jobs, sweep.retries)
             print(f"submitted {len(todo)} jobs: squeue -j {array} lists them, scancel {array} ends them")
-            print(f"how far they are: python -m experiments.sweep --summary --out {out}")
+            print(f"how far they are: {program('sweep')} --summary --out {out}")
             return
         failures, asked = JobPool(todo, out, device_slices(sweep.jobs), sweep.retries, sweep.quiet).run()
     if asked is not None:
@@ -169,8 +170,7 @@ def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
 
 def command(job: Job, out: Path) -> list[str]:
     """The command line of a job."""
-    module = f"experiments.{job.experiment.name}"
-    return [sys.executable, "-m", module, *job.arguments, "--out", str(out.absolute() / job.name)]
+    return [*job_command(job.experiment.name), *job.arguments, "--out", str(out.absolute() / job.name)]
 
 
 def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingProxyType({})) -> None:

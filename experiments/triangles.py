@@ -92,6 +92,7 @@ PAPER = {
 }
 
 EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.data)
+main = EXPERIMENT.main
 
 if __name__ == "__main__":
-    EXPERIMENT.main(sys.argv[1:])
+    main(sys.argv[1:])

@@ -32,6 +32,7 @@ from jattn.training import Predictions
 
 from .run.command import Experiment
 from .run.paths import local_path
+from .run.program import program
 from .run.protocol import Data, draw_examples
 from .run.tuning import Tunable, tune
 
@@ -175,7 +176,7 @@ def experiment(dataset: str) -> Experiment:
 
 def experiment_of(arguments: Sequence[str]) -> Experiment:
     """The experiment on the data set that a command line names, whose presets are those of that data set."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.tu", add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=program("tu"), add_help=False, allow_abbrev=False)
     parser.add_argument("--dataset", default=ANY.dataset)
     return experiment(parser.parse_known_args(arguments)[0].dataset)
 

@@ -47,6 +47,7 @@ from ..run.errors import expect_no_empty, fail
 from ..run.figures import CURVES
 from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
 from ..run.identity import fingerprint
+from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
 from ..run.signals import exit_on_signal
 from ..run.tables import align_columns, write_csv
@@ -325,7 +326,7 @@ def main(arguments: Sequence[str]) -> None:
     expect_no_empty(arguments)
     try:
         settings = tyro.cli(
-            Initialization, args=list(arguments), prog="python -m experiments.initialization", description=__doc__
+            Initialization, args=list(arguments), prog=program("initialization"), description=as_typed(__doc__ or "")
         )
     except ValueError as error:
         fail(str(error))

@@ -33,6 +33,7 @@ from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty, fail
 from ..run.folder import RunError, read_config
 from ..run.paths import local_path, run_folder
+from ..run.program import as_typed, job_command, program
 from ..run.tables import write_csv
 from ..sweep import command
 from ..sweeps.attempts import state
@@ -196,14 +197,14 @@ def main(arguments: Sequence[str]) -> None:
     """Makes what a command line asks for."""
     expect_no_empty(arguments)
     try:
-        paper = tyro.cli(Paper, args=arguments, prog="python -m experiments.paper", description=__doc__)
+        paper = tyro.cli(Paper, args=arguments, prog=program("paper"), description=as_typed(__doc__ or ""))
         parts = {part: runs_of(paper, part) for part in paper.parts}
     except ValueError as error:
         fail(str(error))
     commands = {name: of for runs in all_runs(parts) for name, of in _commands(runs, paper.out).items()}
     if paper.study:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]
-        commands[STUDY] = [sys.executable, "-m", f"experiments.{STUDY}", *study]
+        commands[STUDY] = [*job_command(STUDY), *study]
     if not commands:
         fail(
             f"{paper.target} has no such rows of {', '.join(paper.tasks)}; "

@@ -15,6 +15,7 @@ from .devices import abort_process, break_off, configure_jax, is_of_xla
 from .errors import fail
 from .folder import RunConfig, RunError
 from .identity import affected, is_of_preset
+from .program import as_typed, program
 from .settings import Settings, parse
 from .signals import exit_on_signal
 
@@ -77,9 +78,7 @@ class Experiment:
 
     def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
         """The preset and the settings that a command line asks for."""
-        return parse(
-            self.presets, next(iter(self.presets)), arguments, f"python -m experiments.{self.name}", self.about
-        )
+        return parse(self.presets, next(iter(self.presets)), arguments, program(self.name), as_typed(self.about))
 
     def main(self, arguments: Sequence[str]) -> None:
         """Runs the experiment that a command line asks for."""

@@ -21,6 +21,7 @@ from ..run.command import Experiment, GeneratedSettings
 from ..run.errors import fail
 from ..run.folder import RunError
 from ..run.identity import DATA, RESULTS, settings_differences, settings_of
+from ..run.program import PACKAGE
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 FORMAT = 2  # of a sweep's definition
@@ -172,7 +173,7 @@ def find(name: str, arguments: Sequence[str]) -> Experiment:
     """The experiment of that name; presets of tu's are those of the data set that its arguments name."""
     if name not in EXPERIMENTS:
         fail(f"experiment {name!r} is not known; expected one of: {', '.join(EXPERIMENTS)}")
-    return tu.experiment_of(arguments) if name == "tu" else import_module(f"experiments.{name}").EXPERIMENT
+    return tu.experiment_of(arguments) if name == "tu" else import_module(f"{PACKAGE}.{name}").EXPERIMENT
 
 
 def is_drawn(job: Job, settings: Mapping[str, Any]) -> bool:

@@ -1,0 +1,54 @@
+"""The command `jattn`: runs the paper's experiments, many of them at once, or all that its tables need."""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+from .run.errors import fail
+
+COMMANDS = {
+    "colors": "count the green nodes of a graph, with graphs up to eight times larger in tests",
+    "triangles": "count the triangles of a graph, with graphs up to four times larger in tests",
+    "mnist75sp": "classify digits as graphs of superpixels, with noise in tests",
+    "tu": "classify graphs of a data set of the TU collection, or of your own, with larger ones in tests",
+    "sweep": "run presets, seeds and values of settings as independent jobs, here or on SLURM",
+    "paper": "make the paper's tables and figures: table1, table2, table3, figures, all or status",
+    "initialization": "study what attention on COLORS learns from its initial weights",
+    "published": "evaluate the models that the paper's authors trained",
+}
+USAGE = "usage: jattn COMMAND [ARGUMENTS ...]"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command that a command line names.
+
+    Args:
+      arguments: the command line after the program's name; that of this process if None.
+    """
+    name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if name in ("-h", "--help"):
+        print(help_text())
+    elif name == "--version":
+        from jattn._version import __version__
+
+        print(f"jattn {__version__}")
+    elif name in COMMANDS:
+        module = f"{__package__}.{name}"
+        ending = ".__main__" if name in ("initialization", "paper") else ""
+        importlib.import_module(f"{module}{ending}").main(rest)
+    else:
+        nearest = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"expected one of: {', '.join(COMMANDS)}"
+        fail(f"command {name!r} is not known; {hint}")
+
+
+def help_text() -> str:
+    """Returns what `jattn --help` shows."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    return "\n".join([USAGE, "", *lines, "", "jattn COMMAND --help lists the command's presets and settings."])
+
+
+if __name__ == "__main__":
+    main()
