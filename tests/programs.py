@@ -92,8 +92,8 @@ def params_of(name):
     return jax.jit(lambda: NETWORKS[name].init(jax.random.key(1), graph)["params"])()
 
 
-def total_loss(params, network, graph, topology):
-    output = network.apply({"params": params}, graph, topology)
+def total_loss(params, network, graph, topology, compact=False):
+    output = network.apply({"params": params}, graph, topology, compact=compact)
     loss = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, "classification")
     terms = [attention_loss(pooled, graph.nodes["attention"], topology) for pooled in output.poolings]
     terms += [auxiliary_loss(per_graph, topology.graph_mask) for per_graph in output.auxiliary]

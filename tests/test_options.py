@@ -65,7 +65,7 @@ def with_nodes(**fields):
         (lambda: jattn.Network(filters=(8, 8.5)), r"filters\[1\]: expected a whole number, got 8.5"),
         (lambda: jattn.Network(order=None), "order: expected a whole number, got None"),
         (lambda: jattn.Network(dropout="0"), "dropout: expected a number, got '0'"),
-        (lambda: jattn.Network(compact=1), "compact: expected True or False, got 1"),
+        (lambda: jattn.TrainConfig(compact=1), "compact: expected True or False, got 1"),
         (
             lambda: jattn.Network(poolings=(jattn.Threshold(0.05),)),
             r"poolings\[0\]: Threshold\(tau=0.05\) is no pooling",
@@ -191,9 +191,9 @@ def test_nodes_that_a_rule_of_ones_own_keeps_are_among_those_that_were_there():
     everything = jattn.AttentionPoolingConfig(lambda alpha, topology: alpha >= 0)
     poolings = (None, jattn.AttentionPoolingConfig(jattn.TopK(0.5)), everything)
     for compact, topology in ((False, jattn.sparse_topology(graph)), (True, jattn.block_topology(graph, 16))):
-        network = jattn.Network(filters=(8, 8, 8), poolings=poolings, compact=compact)
-        output = network.apply(network.init(jax.random.key(0), graph), graph, topology)
-        np.testing.assert_array_equal(output.poolings[1].kept, output.poolings[0].node_mask)
+        network = jattn.Network(filters=(8, 8, 8), poolings=poolings)
+        output = network.apply(network.init(jax.random.key(0), graph), graph, topology, compact=compact)
+        np.testing.assert_array_equal(output.poolings[1].node_mask, output.poolings[0].node_mask)
 
 
 def test_leaving_nodes_out_needs_the_largest_size_inside_jit():

@@ -133,7 +133,7 @@ def test(setting: StudyCell, params: Params, projections: Float[np.ndarray, "net
     auc, accuracies, together = [], [], len(setting.model_seeds)
     for start in range(0, len(final), together):
         chosen = jax.tree.map(lambda x, start=start: x[start : start + together], params)
-        said = predict_seeds(network, chosen, graphs)
+        said = predict_seeds(network, chosen, graphs, compact=setting.training.compact)
         auc += [attention_auc(np.asarray(of_network), truth) for of_network in said.attention[0]]
         for output in said.prediction:
             parts = np.split(np.asarray(output), np.cumsum(sizes)[:-1])

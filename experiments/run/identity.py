@@ -8,8 +8,8 @@ default. Nothing in it depends on how a version of another library prints or ord
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass
-from typing import Any, NamedTuple
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def training_identity(network: Network, config: TrainConfig | None = None, **oth
       config: how they were trained.
       others: further entries, such as epochs and seeds; `data` has the fingerprints of what it depends on, by name.
     """
-    trained = {} if config is None else {"training": to_jsonable(asdict(config))}
-    return {"network": _described(network), **trained, **to_jsonable(others)}
+    trained = {} if config is None else {"training": _training(config)}
+    return {"network": to_jsonable(describe(network)), **trained, **to_jsonable(others)}
 
 
 def differences(there: Any, now: Mapping[str, Any]) -> list[Difference]:
@@ -156,10 +156,9 @@ def fingerprint(tree: Any) -> str:
     return key.hexdigest()
 
 
-def _described(network: Network) -> dict[str, Any]:
-    """A network's settings, without those that affect nothing."""
-    own = {of.name for of in fields(network) if of.metadata.get("affects") == "nothing"}
-    return {name: value for name, value in to_jsonable(describe(network)).items() if name not in own}
+def _training(config: TrainConfig) -> dict[str, Any]:
+    """The settings of training, without those that affect nothing."""
+    return settings_of(config, [kind for kind in get_args(Affects) if kind != "nothing"])
 
 
 def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,9 +166,9 @@ def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(there)
     try:
         if "network" in found:
-            found["network"] = _described(network_from(found["network"]))
+            found["network"] = to_jsonable(describe(network_from(found["network"])))
         if "training" in found:
-            found["training"] = to_jsonable(asdict(TrainConfig(**found["training"])))
+            found["training"] = _training(TrainConfig(**found["training"]))
     except (TypeError, ValueError, LookupError, AttributeError):
         return dict(there)
     return found

@@ -195,7 +195,7 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
     subsets = {key: splits[key] for key in tested}
     with stages.timed("test"):
         graphs = join(subsets)
-        predictions = predict_seeds(network, params, graphs)
+        predictions = predict_seeds(network, params, graphs, compact=settings.compact)
         _warn_diverged(seeds, predictions)
         if settings.attention == "none" and settings.leave_one_out_auc:
             with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:

@@ -183,7 +183,7 @@ class Settings(RunOptions):
         )
         rule = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
         layer = AttentionPoolingConfig(rule, scorer, self.score_from)
-        return self.teacher(outputs).clone(poolings=self._placed(layer), compact=self.compact)
+        return self.teacher(outputs).clone(poolings=self._placed(layer))
 
     def _placed(
         self, layer: AttentionPoolingConfig | DiffPoolConfig | None
@@ -201,7 +201,8 @@ class Settings(RunOptions):
         return self._training(task, self.teacher_decay_epochs, 0.0)
 
     def _training(self, task: Task, decay: tuple[int, ...], attention_weight: float) -> TrainConfig:
-        return TrainConfig(task, attention_weight, self.learning_rate, decay, self.weight_decay, self.precision)
+        learning_rate, weight_decay, precision = self.learning_rate, self.weight_decay, self.precision
+        return TrainConfig(task, attention_weight, learning_rate, decay, weight_decay, precision, self.compact)
 
 
 Configured = TypeVar("Configured", bound=Settings)

@@ -242,8 +242,9 @@ class StageTrainer:
         return mean_std([accuracy(of_seed[own], label[own], self.task) for of_seed, own in said])
 
     def _validate(self, network: Network, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
-        said, label = predict_seeds(network, params, graphs).prediction, graphs.globals["label"]
-        return mean_std([accuracy(of_seed, label, self.task) for of_seed in said])
+        predictions = predict_seeds(network, params, graphs, compact=self.settings.compact)
+        label = graphs.globals["label"]
+        return mean_std([accuracy(prediction, label, self.task) for prediction in predictions.prediction])
 
     def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Against the true attention, also where a teacher's labels are the target."""

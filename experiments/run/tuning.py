@@ -234,7 +234,8 @@ def cross_validate(settings: Settings, folds: Folds, task: Task, outputs: int) -
         folds.train,
     ):
         params = epoch.state.params
-    said, label = predict_seeds(network, params, folds.graphs).prediction, folds.graphs.globals["label"]
+    said = predict_seeds(network, params, folds.graphs, compact=settings.compact).prediction
+    label = folds.graphs.globals["label"]
     return [accuracy(of_seed[own], label[own], task) for of_seed, own in zip(said, folds.validation, strict=True)]
 
 

@@ -13,7 +13,7 @@ the ball is completed from the rest of the graph. That is the same as running it
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -163,10 +163,10 @@ def full_graph_activations(
     x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
     features = [x]
     for i in range(len(network.filters)):
-        features.append(_layer(network, params, i, features[-1], topology))
+        features.append(_apply(network, params, "layer", i, features[-1], topology))
     z = topology.readout(features[-1], network.readout)  # ReLU has been, and leaves them as they are
     order = jnp.argsort(-features[-1], axis=0) if network.readout == "max" else jnp.zeros((0, 0), int)
-    return _outputs(network, params, z), FullGraphActivations(topology, tuple(features), order)
+    return _apply(network, params, "head", z), FullGraphActivations(topology, tuple(features), order)
 
 
 def predict_without_each(
@@ -181,7 +181,7 @@ def predict_without_each(
     row = jnp.where(chunk.node < 0, 0, chunk.node)
     x = topology.mask_nodes(whole.features[0][row])
     for i in range(layers):
-        y = _layer(network, params, i, x, topology)
+        y = _apply(network, params, "layer", i, x, topology)
         changed = (chunk.changes >= layers - i)[:, None]
         x = jnp.where(changed, y, topology.mask_nodes(whole.features[i + 1][row]))
     inside = (chunk.changes > 0)[:, None]
@@ -195,7 +195,7 @@ def predict_without_each(
         z = whole.features[-1].sum(0)[None] + topology.sum_rows(now - before)  # the removed node's too
         if network.readout == "mean":
             z = z / jnp.maximum(whole.topology.node_mask.sum() - 1, 1).astype(z.dtype)
-    return _outputs(network, params, z)
+    return _apply(network, params, "head", z)
 
 
 def _subgraph_topology(whole: SparseTopology, chunk: SubgraphBatch) -> SparseTopology:
@@ -247,12 +247,5 @@ def _max_outside(whole: FullGraphActivations, in_ball: Bool[Array, "balls nodes"
     return jnp.where(in_ball[of_ball, node_at(rank)], 0, whole.features[-1][node_at(rank), of_feature])
 
 
-def _layer(
-    network: Network, params: Params, i: int, x: Array, topology: SparseTopology
-) -> Float[Array, "nodes features"]:
-    y = network.convolution(i).apply({"params": params[f"conv_{i}"]}, x, topology)
-    return jax.nn.relu(cast(Array, y))
-
-
-def _outputs(network: Network, params: Params, z: Array) -> Float[Array, "graphs outputs"]:
-    return cast(Array, network.output_map().apply({"params": params["output"]}, z))
+def _apply(network: Network, params: Params, method: str, *arguments: Any) -> Array:
+    return cast(Array, network.apply({"params": params}, *arguments, method=method))

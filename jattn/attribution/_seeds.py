@@ -107,11 +107,17 @@ def _fill_in(
     """Writes what follows from each found graph's predictions, [seeds, outputs], and those without each node."""
     whole, without = np.stack([of for of, _ in found], axis=1), np.concatenate([of for _, of in found], axis=1)
     graph_of = np.repeat(np.arange(len(found), dtype=np.int32), n_node[by_ball])
-    moved = jax.jit(jax.vmap(functools.partial(normalize_attribution, task=task), in_axes=(0, 0, None, None)))
-    of_found = jax.device_get(moved(*jax.device_put((whole, without, graph_of, np.ones(len(graph_of), bool)))))
+    arguments = jax.device_put((whole, without, graph_of, np.ones(len(graph_of), bool)))
+    of_found = jax.device_get(_normalize_seeds(*arguments, task))
     rows = np.repeat(by_ball, n_node)
     for array, values, where in zip(result, of_found, (rows, rows, by_ball), strict=True):
         array[:, where] = values
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _normalize_seeds(whole: Array, without: Array, node_graph: Array, real: Array, task: Task) -> LeaveOneOut:
+    normalize = functools.partial(normalize_attribution, task=task)
+    return jax.vmap(normalize, in_axes=(0, 0, None, None))(whole, without, node_graph, real)
 
 
 def _pieces(

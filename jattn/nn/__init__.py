@@ -2,7 +2,7 @@
 
 from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult, Select, Threshold, TopK
 from jattn.nn._chebyshev import Aggregation, chebyshev_terms
-from jattn.nn._convolution import ChebyGINConv, Linear
+from jattn.nn._convolution import ChebyGINConv
 from jattn.nn._diffpool import DiffPoolConfig
 from jattn.nn._network import PRECISIONS, Network, Output, Precision
 from jattn.nn._scorers import ScorerConfig, normalize_target
@@ -28,7 +28,6 @@ __all__ = [
     "BlockTopology",
     "ChebyGINConv",
     "DiffPoolConfig",
-    "Linear",
     "Network",
     "Output",
     "PoolingResult",

@@ -60,7 +60,7 @@ class RowMap(NamedTuple):
     place_of: Int[Array, " nodes"]
 
 
-def compact(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockTopology, RowMap]:
+def compact_rows(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockTopology, RowMap]:
     """The topology of kept nodes alone, in the rows of a layout that has room for them."""
     blocks, block, _ = topology.adjacency.shape
     nodes, groups = blocks * block, -(-blocks // layout.merged)
@@ -95,7 +95,7 @@ def gather_rows(x: Shaped[Array, " nodes *features"], places: RowMap) -> Shaped[
 
 
 def scatter_rows(x: Shaped[Array, " rows *features"], places: RowMap) -> Shaped[Array, " nodes *features"]:
-    """The inverse of `take`, 0 for nodes that were dropped."""
+    """The inverse of `gather_rows`, 0 for nodes that were dropped."""
     return permute_rows(x, places.place_of, places.rows)
 
 

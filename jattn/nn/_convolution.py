@@ -20,37 +20,34 @@ def linear_init(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.floa
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
-class Linear(nn.Module):
-    """A linear map with weights and biases from uniform(-1/sqrt(in), 1/sqrt(in)).
+def linear(
+    features: int, inputs: int, kernel_init: nn.initializers.Initializer = linear_init, **numbers: Any
+) -> nn.Dense:
+    """A linear map of `inputs` features, its weights and biases from uniform(-1/sqrt(in), 1/sqrt(in)).
 
-    Attributes:
+    Args:
       features: output features.
+      inputs: input features, by which the biases are scaled.
       kernel_init: initialiser of the weights, [in, out].
-      dtype, param_dtype, precision: as those of `flax.linen.Dense`.
+      numbers: other fields of `flax.linen.Dense`: its `dtype`, `param_dtype`, `precision` and `name`.
     """
+    return nn.Dense(features, kernel_init=kernel_init, bias_init=_bias_init(inputs), **numbers)
 
-    features: int
-    kernel_init: nn.initializers.Initializer = linear_init
-    dtype: Dtype | None = None
-    param_dtype: Dtype = jnp.float32
-    precision: PrecisionLike = None
 
-    @nn.compact
-    def __call__(self, x: Float[Array, "rows in"]) -> Float[Array, "rows out"]:
-        """Maps every row."""
-        weights = _weights(self, (x.shape[-1],), self.features, self.kernel_init, self.param_dtype)
-        x, kernel, bias = promote_dtype(x, *weights, dtype=self.dtype)
-        return jnp.matmul(x, kernel, precision=self.precision) + bias[None]
+def _bias_init(inputs: int) -> nn.initializers.Initializer:
+    bound = inputs**-0.5
+    init = nn.initializers.uniform(2 * bound)
+    return lambda key, shape, dtype=jnp.float32: init(key, shape, dtype) - jnp.asarray(bound, dtype)
 
 
 class ChebyshevFilter(nn.Module):
-    """A linear map of the Chebyshev terms of features, initialised as `Linear`; its kernel is [in, order, out].
+    """A linear map of the Chebyshev terms of features, initialised as `linear`; its kernel is [in, order, out].
 
     Attributes:
       features: output features.
       order: how many terms, K >= 1.
       aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree.
-      dtype, param_dtype, precision: as those of `Linear`.
+      dtype, param_dtype, precision: as those of `flax.linen.Dense`.
     """
 
     features: int
@@ -65,8 +62,10 @@ class ChebyshevFilter(nn.Module):
         self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
     ) -> Float[Array, "nodes out"]:
         """Filters features, whose dropped rows have to be 0 and are so in the result; by their `terms` if given."""
-        weights = _weights(self, (x.shape[-1], self.order), self.features, linear_init, self.param_dtype)
-        x, kernel, bias, terms = promote_dtype(x, *weights, terms, dtype=self.dtype)
+        inputs = x.shape[-1], self.order
+        kernel = self.param("kernel", linear_init, (*inputs, self.features), self.param_dtype)
+        bias = self.param("bias", _bias_init(math.prod(inputs)), (self.features,), self.param_dtype)
+        x, kernel, bias, terms = promote_dtype(x, kernel, bias, terms, dtype=self.dtype)
         return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms, self.precision)
 
 
@@ -120,19 +119,5 @@ class ChebyGINConv(nn.Module):
 
         if self.hidden is None:
             return first(self.features, "linear")
-        second = Linear(self.features, **numbers, name="linear")
+        second = linear(self.features, self.hidden, **numbers, name="linear")
         return topology.mask_nodes(second(nn.relu(first(self.hidden, "hidden_layer"))))
-
-
-def _weights(
-    module: nn.Module,
-    inputs: tuple[int, ...],
-    features: int,
-    kernel_init: nn.initializers.Initializer,
-    dtype: Dtype,
-) -> tuple[Float[Array, "*in out"], Float[Array, " out"]]:
-    bound = math.prod(inputs) ** -0.5
-    kernel = module.param("kernel", kernel_init, (*inputs, features), dtype)
-    bias_init = nn.initializers.uniform(2 * bound)
-    bias = module.param("bias", lambda *of: bias_init(*of) - jnp.asarray(bound, dtype), (features,), dtype)
-    return kernel, bias

@@ -1,7 +1,7 @@
 """The configured network: convolutions with poolings between them, a readout and an output map."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -10,12 +10,12 @@ from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
-from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, setting
+from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
 from jattn.graphs import GRAPH_ID, TERMS
 from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult
 from jattn.nn._chebyshev import Aggregation
-from jattn.nn._compaction import CompactLayout, compact, gather_rows, layouts, scatter_rows, smallest_fitting
-from jattn.nn._convolution import ChebyGINConv, Linear
+from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layouts, scatter_rows, smallest_fitting
+from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
 from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, sparse_topology
@@ -28,13 +28,10 @@ PRECISIONS: dict[str, dict[str, Any]] = {
     "default": {"dtype": None, "precision": jax.lax.Precision.DEFAULT},
     "bfloat16": {"dtype": jnp.bfloat16, "precision": jax.lax.Precision.DEFAULT},
 }
-Done = (
-    PoolingResult | Float[Array, "graphs"]
-)  # what an attention pooling did, or each graph's auxiliary loss of a DiffPool
 
 
 class Output(NamedTuple):
-    """What a network says of a padded `GraphsTuple`.
+    """The outputs of a network for a padded `GraphsTuple`.
 
     Attributes:
       prediction: outputs of every graph, [graphs, outputs]; logits for classification. Padding graphs have some value.
@@ -45,6 +42,22 @@ class Output(NamedTuple):
     prediction: Float[Array, "graphs outputs"]
     poolings: tuple[PoolingResult, ...]
     auxiliary: tuple[Float[Array, " graphs"], ...] = ()
+
+
+class Nodes(NamedTuple):
+    """What enters a layer.
+
+    Attributes:
+      x: features of every node, 0 in dropped rows, [nodes, features].
+      previous: those that entered the layer before, [nodes, features].
+      target: target attention, [nodes]; None where there is none, or where nodes are clusters.
+      topology: which nodes share a graph or an edge, and which are dropped.
+    """
+
+    x: Float[Array, "nodes features"]
+    previous: Float[Array, "nodes previous_features"]
+    target: Float[Array, " nodes"] | None
+    topology: Topology
 
 
 class Network(nn.Module):
@@ -63,8 +76,6 @@ class Network(nn.Module):
       poolings: for each convolution the pooling before it, or None; shorter than `filters` where the rest have none.
         After a `DiffPool` all nodes are clusters, so no attention pooling may follow.
       dropout: rate of dropout before the output map.
-      compact: after a pooling, compute the rows of kept nodes alone where the topology has blocks: the same result,
-        quicker where convolutions are wide. Not under `vmap`, where all sizes of which one is chosen are run.
       dtype, param_dtype, precision: those of convolutions, as `ChebyGINConv` has them. Scorers, softmax, DiffPool,
         readout and output map compute in float32 at the highest precision, whatever these say. `save_network` leaves
         them out.
@@ -78,7 +89,6 @@ class Network(nn.Module):
     outputs: int = 1
     poolings: tuple[AttentionPoolingConfig | DiffPoolConfig | None, ...] = ()
     dropout: float = 0.0
-    compact: bool = setting(False, "nothing")
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = HIGHEST
@@ -86,7 +96,7 @@ class Network(nn.Module):
     def __post_init__(self) -> None:
         self.filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(self.filters))
         self.poolings = tuple(self.poolings)
-        set_numbers(self, ints=("order", "outputs"), floats=("dropout",), optional_ints=("hidden",), bools=("compact",))
+        set_numbers(self, ints=("order", "outputs"), floats=("dropout",), optional_ints=("hidden",))
         expect_one_of("aggregation", self.aggregation, Aggregation)
         expect_one_of("readout", self.readout, Readout)
         if min(self.filters, default=0) < 1:
@@ -112,109 +122,128 @@ class Network(nn.Module):
             if clustered and isinstance(pooling, AttentionPoolingConfig):
                 raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to be before it")
             clustered = clustered or isinstance(pooling, DiffPoolConfig)
-        if clustered and self.compact:
-            raise ValueError("compact: with DiffPool there are no dropped rows to leave out; expected False")
 
-    @nn.compact
-    def __call__(self, graph: GraphsTuple, topology: Topology | None = None, *, train: bool = False) -> Output:
+    def setup(self) -> None:
+        """Makes the layers; parameters are those of `conv_i`, `pool_i` and `output`."""
+        numbers: Any = {"dtype": self.dtype, "param_dtype": self.param_dtype, "precision": self.precision}
+        for i, features in enumerate(self.filters):
+            convolution = ChebyGINConv(features, self.order, self.aggregation, self.hidden, **numbers)
+            setattr(self, f"conv_{i}", convolution)
+        for i, pooling in enumerate(self.poolings):
+            if isinstance(pooling, AttentionPoolingConfig):
+                setattr(self, f"pool_{i}", AttentionPooling(pooling, self.order, self.aggregation))
+            elif pooling is not None:
+                setattr(self, f"pool_{i}", DiffPool(pooling, self.order, self.aggregation, self.hidden))
+        self.output = linear(self.outputs, self.filters[-1], precision=HIGHEST)
+
+    def __call__(
+        self, graph: GraphsTuple, topology: Topology | None = None, *, train: bool = False, compact: bool = False
+    ) -> Output:
         """Runs the network.
 
         Args:
           graph: a padded `GraphsTuple`, as from `pad`: its last graph that has nodes counts as padding. Without padding
             a real graph would be lost; that is refused, but inside jit it can't be seen. It has `nodes["features"]`
             [nodes, features] and, for ground-truth pooling, `nodes["attention"]` [nodes].
-          topology: its topology, perhaps with nodes dropped; `edges(graph)` where not given.
+          topology: its topology, perhaps with nodes dropped; `sparse_topology(graph)` by default.
           train: whether to drop out, which needs `rngs={"dropout": key}`; what a graph loses follows from the key and
             its place in the batch, in `make_train` its place in the split.
+          compact: after an attention pooling, compute the rows of kept nodes alone where the topology has blocks: the
+            same result, quicker where convolutions are wide. Not under `vmap`, which would run every layout of rows.
+            No effect unless `can_compact`.
 
         Raises:
           ValueError: the graph is not padded.
         """
         topology = sparse_topology(graph) if topology is None else topology
         x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
-        z, done = self._pool(0, x, x, graph.nodes.get("attention"), topology, graph.nodes.get(TERMS))
+        nodes = Nodes(x, x, graph.nodes.get("attention"), topology)
+        compact = compact and self.can_compact and not self.is_initializing()
+        z, results = self._layers(0, nodes, graph.nodes.get(TERMS), compact=compact)
         if self.dropout and train:
             ids = graph.globals[GRAPH_ID] if GRAPH_ID in (graph.globals or {}) else jnp.arange(len(z))
             z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
-        poolings = tuple(of for of in done if isinstance(of, PoolingResult))
-        auxiliary = tuple(of for of in done if not isinstance(of, PoolingResult))
-        return Output(self.output_map()(z), poolings, auxiliary)
+        poolings = tuple(result for result in results if isinstance(result, PoolingResult))
+        auxiliary = tuple(result for result in results if not isinstance(result, PoolingResult))
+        return Output(self.head(z), poolings, auxiliary)
 
-    @nn.nowrap
-    def convolution(self, i: int) -> ChebyGINConv:
-        """Convolution `i`, whose parameters are those of the network called `conv_i`."""
-        shape = self.filters[i], self.order, self.aggregation, self.hidden
-        return ChebyGINConv(*shape, self.dtype, self.param_dtype, self.precision, name=f"conv_{i}")
+    def layer(
+        self,
+        i: int,
+        x: Float[Array, "nodes in"],
+        topology: Topology,
+        terms: Float[Array, "nodes terms"] | None = None,
+    ) -> Float[Array, "nodes out"]:
+        """The features after convolution `i` and ReLU; its `terms` of x are not computed again where given."""
+        return nn.relu(getattr(self, f"conv_{i}")(x, topology, terms))
 
-    @nn.nowrap
-    def output_map(self) -> Linear:
-        """The map from a graph's features to its outputs, whose parameters are those called `output`."""
-        return Linear(self.outputs, precision=HIGHEST, name="output")
+    def head(self, z: Float[Array, "graphs features"]) -> Float[Array, "graphs outputs"]:
+        """The outputs of graphs from their features after the readout."""
+        return self.output(z)
+
+    @property
+    def can_compact(self) -> bool:
+        """Whether all its poolings are attention poolings, so that there are dropped rows to leave out."""
+        kinds = [type(pooling) for pooling in self.poolings if pooling is not None]
+        return bool(kinds) and all(kind is AttentionPoolingConfig for kind in kinds)
 
     @nn.nowrap
     def at(self, precision: Precision) -> "Network":
         """The same network with other `dtype` and `precision`."""
         return self.clone(**PRECISIONS[precision])
 
-    def _pool(
-        self,
-        i: int,
-        x: Array,
-        previous: Array,
-        target: Array | None,
-        topology: Topology,
-        terms: Array | None = None,
-    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
-        """The network from the pooling before convolution `i` on: the readout, and what its poolings do."""
+    def _layers(
+        self, start: int, nodes: Nodes, terms: Array | None = None, *, compact: bool, is_pooled: bool = False
+    ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
+        """The readout after the layers from `start` on, whose first pooling may be done, and what poolings did."""
+        results: list[PoolingResult | Array] = []
+        for i in range(start, len(self.filters)):
+            if not (is_pooled and i == start):
+                nodes, result = self._pool(i, nodes)
+                results += [] if result is None else [result]
+                if compact and result is not None and isinstance(nodes.topology, BlockTopology):
+                    z, later = self._layers_of_kept(i, nodes, nodes.topology)
+                    return z, (*results, *later)
+            y = self.layer(i, nodes.x, nodes.topology, terms if i == 0 else None)
+            nodes = nodes._replace(x=y, previous=nodes.x)
+        features = nodes.x.astype(jnp.promote_types(nodes.x.dtype, jnp.float32))
+        return nodes.topology.readout(features, self.readout), tuple(results)
+
+    def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
+        """What enters convolution `i` after the pooling before it, and what that did."""
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
-            return self._convolve(i, x, target, topology, terms)
+            return nodes, None
+        pool = getattr(self, f"pool_{i}")
         if isinstance(pooling, DiffPoolConfig):
-            cluster_pool = DiffPool(pooling, self.order, self.aggregation, self.hidden, name=f"pool_{i}")
-            x, topology, auxiliary = cluster_pool(x, topology)
-            z, later = self._convolve(i, x, None, topology)
-            return z, (auxiliary, *later)
-        scored = x if pooling.score_from == "current" else previous
-        pool = AttentionPooling(pooling, self.order, self.aggregation, name=f"pool_{i}")
-        x, topology, pooled = pool(x, topology, scored, target)
-        if not self.compact or not isinstance(topology, BlockTopology) or self.is_initializing():
-            z, later = self._convolve(i, x, target, topology)
-        else:
-            z, later = self._convolve_kept(i, x, target, topology)
-        return z, (pooled, *later)
+            x, topology, auxiliary = pool(nodes.x, nodes.topology)
+            return Nodes(x, x, None, topology), auxiliary
+        score_features = nodes.x if pooling.score_from == "current" else nodes.previous
+        x, topology, result = pool(nodes.x, nodes.topology, score_features, nodes.target)
+        return nodes._replace(x=x, topology=topology), result
 
-    def _convolve(
-        self, i: int, x: Array, target: Array | None, topology: Topology, terms: Array | None = None
-    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
-        """The network from convolution `i` on."""
-        y = self.convolution(i)(x, topology, terms)
-        if i < len(self.filters) - 1:
-            return self._pool(i + 1, nn.relu(y), x, target, topology)
-        return topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout), ()
+    def _layers_of_kept(
+        self, start: int, nodes: Nodes, topology: BlockTopology
+    ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
+        """`_layers` on the rows of kept nodes alone, in the smallest layout that holds them."""
 
-    def _convolve_kept(
-        self, i: int, x: Array, target: Array | None, topology: BlockTopology
-    ) -> tuple[Float[Array, "graphs features"], tuple[Done, ...]]:
-        """`_convolve` on the rows of kept nodes."""
+        def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:
+            def run(network: Network, nodes: Nodes) -> Any:
+                if layout is None:  # of all rows
+                    return network._layers(start, nodes, compact=True, is_pooled=True)
+                reduced, rows = compact_rows(cast(BlockTopology, nodes.topology), layout)
+                x, target = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target))
+                kept = Nodes(cast(Array, x), cast(Array, x), target, reduced)
+                z, results = network._layers(start, kept, compact=True, is_pooled=True)
+                return z, jax.tree.map(lambda values: scatter_rows(values, rows), results)
 
-        def in_layout(layout: CompactLayout) -> Callable[..., Any]:
-            def convolve(network: Network, x: Array, target: Array | None, topology: BlockTopology) -> Any:
-                reduced, places = compact(topology, layout)
-                target = None if target is None else gather_rows(target, places)
-                z, poolings = network._convolve(i, gather_rows(x, places), target, reduced)
-                return z, jax.tree.map(lambda of_row: scatter_rows(of_row, places), poolings)
-
-            return convolve
-
-        def in_place(network: Network, x: Array, target: Array | None, topology: BlockTopology) -> Any:
-            return network._convolve(i, x, target, topology)
+            # The gradient computes each branch again: what all of them save would be held at once.
+            saved = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
+            return nn.remat(run, prevent_cse=False, policy=saved)
 
         options = layouts(topology)
-        branches = [
-            nn.remat(branch, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX))
-            for branch in [*map(in_layout, options), in_place]
-        ]
-        return nn.switch(smallest_fitting(topology, options), branches, self, x, target, topology)
+        branches = [in_layout(layout) for layout in (*options, None)]
+        return nn.switch(smallest_fitting(topology, options), branches, self, nodes)
 
 
 def _drop_out(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from jattn._options import expect_at_least, expect_one_of, set_numbers
 from jattn.nn._chebyshev import Aggregation
-from jattn.nn._convolution import ChebyGINConv, Linear, linear_init
+from jattn.nn._convolution import ChebyGINConv, linear, linear_init
 from jattn.nn._topology import HIGHEST, SUM_OFFSET, Topology
 
 Kind = Literal["linear", "mlp", "gnn", "ground_truth"]
@@ -69,8 +69,9 @@ class Scorer(nn.Module):
                 initializer = self._initializer()
                 scores = nn.Dense(1, False, precision=HIGHEST, kernel_init=initializer, name="projection")(x)
             case "mlp":
-                first = Linear(self.config.hidden, self._initializer(), precision=HIGHEST, name="hidden_layer")
-                scores = Linear(1, precision=HIGHEST, name="linear")(nn.relu(first(x)))
+                hidden, initializer = self.config.hidden, self._initializer()
+                first = linear(hidden, x.shape[-1], initializer, precision=HIGHEST, name="hidden_layer")
+                scores = linear(1, hidden, precision=HIGHEST, name="linear")(nn.relu(first(x)))
             case "gnn":
                 for _ in range(self.config.layers - 1):
                     x = nn.relu(self._convolution(self.config.filters)(x, topology))

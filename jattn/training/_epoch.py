@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
+from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, setting
 from jattn.batching import Batch, Bucket, DeviceDataset, gather, scatter
 from jattn.graphs import GRAPH_ID
 from jattn.nn import Network, Output, Precision
@@ -44,6 +44,8 @@ class TrainConfig:
       weight_decay: times the weight, added to its gradient (L2).
       precision: how convolutions compute in training: "highest", "default" or "bfloat16"; as the network itself says
         where None. Weights and all else stay float32.
+      compact: compute the rows of kept nodes alone after an attention pooling, as `Network.__call__` does; many seeds
+        then train one after another. The result is the same.
     """
 
     task: Task = "regression"
@@ -52,10 +54,11 @@ class TrainConfig:
     decay_epochs: tuple[int, ...] = ()
     weight_decay: float = 1e-4
     precision: Precision | None = None
+    compact: bool = setting(False, "nothing")
 
     def __post_init__(self) -> None:
         expect_one_of("task", self.task, Task)
-        set_numbers(self, floats=("attention_weight", "learning_rate", "weight_decay"))
+        set_numbers(self, floats=("attention_weight", "learning_rate", "weight_decay"), bools=("compact",))
         epochs = tuple(as_int("decay_epochs", epoch) for epoch in self.decay_epochs)
         object.__setattr__(self, "decay_epochs", epochs)
         expect_at_least(0, learning_rate=self.learning_rate, weight_decay=self.weight_decay)
@@ -153,8 +156,8 @@ def make_train(
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
         graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
-        rngs = {"dropout": key}
-        output = cast(Output, network.apply({"params": params}, graph, topology, train=True, rngs=rngs))
+        options: Any = {"train": True, "compact": config.compact, "rngs": {"dropout": key}}
+        output = cast(Output, network.apply({"params": params}, graph, topology, **options))
         total = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, config.task, count)
         for per_graph in output.auxiliary:
             total += auxiliary_loss(per_graph, topology.graph_mask, count)
@@ -189,14 +192,20 @@ def make_train(
 
 
 def make_predict(
-    network: Network, bucket: Bucket
+    network: Network, bucket: Bucket, compact: bool = False
 ) -> Callable[[Params, DeviceDataset, Int[Array, "steps entries"]], Predictions]:
-    """A function that predicts the graphs of some batches; what it says of a split's other graphs is 0."""
+    """A function that predicts the graphs of some batches; its predictions for a split's other graphs are 0.
+
+    Args:
+      network: the architecture.
+      bucket: holds every batch.
+      compact: as `Network.__call__` has it.
+    """
 
     def predict(params: Params, split: DeviceDataset, batches: Array) -> Predictions:
         def one(ids: Array) -> tuple[Array, Array, Output]:
             batch = gather(split, ids, bucket)
-            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology))
+            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology, compact=compact))
             return batch.graph_ids, batch.node_ids, output
 
         return in_split_order(split, *jax.lax.map(one, batches))

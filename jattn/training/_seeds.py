@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -109,46 +109,65 @@ def prepare_seeds(
         has the wrong shape or is negative or not finite somewhere, a label is not a class, or train_ids are not as many
         for each seed as make the same number of steps.
     """
-    expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(seeds))
-    for seed in seeds:
-        expect_seeds(as_int("seeds", seed), 1)
+    seeds, epochs, batch_size = _checked_numbers(seeds, epochs, batch_size)
     split = device_put(graphs)
     _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
-    target = np.asarray(graphs.nodes["attention"])
-    attention = np.tile(target, (len(seeds), 1)) if attention is None else attention
-    if np.shape(attention) != (len(seeds), len(target)):
-        raise ValueError(f"attention: expected shape {(len(seeds), len(target))}, got {np.shape(attention)}")
-    expect_target("attention", np.asarray(attention))
+    target = _checked_target(attention, np.asarray(graphs.nodes["attention"]), len(seeds))
     orders = _batches_by_seed(seeds, epochs, np.asarray(graphs.n_node), batch_size, train_ids)
     batches, bucket = pack(graphs, orders, devices_per_seed(len(seeds)))  # [seeds, epochs, steps, parts, entries]
     split = replicate(_with_first_terms(split, network))
     train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
-    own = np.asarray(attention, np.float32), _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
+    per_seed = target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
 
     def epoch(
-        state: TrainState, split: DeviceDataset, own: tuple[Array, Array], batches: Array
+        state: TrainState, split: DeviceDataset, per_seed: tuple[Array, Array], batches: Array
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
-        split = split.with_attention(own[0])
-        graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: own[1]})
+        split = split.with_attention(per_seed[0])
+        graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: per_seed[1]})
         state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
         return state, (loss, psum_shards(predictions))
 
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
-    run_epoch = shard_seeds(epoch, len(seeds), *specs, sequential=run_sequentially(network, graphs, bucket.nodes))
+    sequential = run_sequentially(network, graphs, bucket.nodes, config.compact)
+    run_epoch = shard_seeds(epoch, len(seeds), *specs, sequential=sequential)
 
-    def run(state: TrainState, done: int) -> Iterator[Epoch]:
-        ahead = None
-        for number in range(done + 1, epochs + 1):
-            state, (loss, predictions) = ahead or run_epoch(state, split, own, batches[:, number - 1])
+    def run(state: TrainState, start_epoch: int) -> Iterator[Epoch]:
+        prefetched = None
+        for number in range(start_epoch + 1, epochs + 1):
+            state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
             # The device trains on while the caller looks at this epoch, whose state it must not reuse. Not so where
             # there are several processes: to fetch an array is a program that they share, too, and on CPUs two of those
             # at once can wait for each other.
             if number < epochs and jax.process_count() == 1:
-                ahead = run_epoch(state, split, own, batches[:, number])
+                prefetched = run_epoch(state, split, per_seed, batches[:, number])
             yield Epoch(number, state, loss, predictions)
 
     keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
     return Trainer(shard_seeds(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+
+
+def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tuple[list[int], int, int]:
+    """Seeds, epochs and batch size as Python's integers; raises `ValueError` if one is none, or out of range."""
+    if np.ndim(cast(Any, seeds)) != 1:
+        raise ValueError(f"seeds: expected a sequence of integers such as range(10), got {seeds!r}")
+    numbers = [as_int(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]
+    epochs, batch_size = as_int("epochs", epochs), as_int("batch_size", batch_size)
+    expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(numbers))
+    for seed in numbers:
+        expect_seeds(seed, 1)
+    return numbers, epochs, batch_size
+
+
+def _checked_target(
+    attention: Float[np.ndarray, "seeds nodes"] | None, of_graphs: Float[np.ndarray, " nodes"], seeds: int
+) -> Float[np.ndarray, "seeds nodes"]:
+    """The target attention of every seed, that of the graphs if None; raises `ValueError` unless it can be one."""
+    if attention is None:
+        return np.tile(np.asarray(of_graphs, np.float32), (seeds, 1))
+    if np.shape(attention) != (seeds, len(of_graphs)):
+        raise ValueError(f"attention: expected shape {(seeds, len(of_graphs))}, got {np.shape(attention)}")
+    expect_target("attention", np.asarray(attention))
+    return np.asarray(attention, np.float32)
 
 
 def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
@@ -185,10 +204,10 @@ def _with_first_terms(split: DeviceDataset, network: Network) -> DeviceDataset:
     return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
 
 
-def run_sequentially(network: Network, graphs: GraphsTuple, rows: int) -> bool:
-    """Whether many seeds are quicker one after another than side by side: where so many rows of one fill a cache."""
+def run_sequentially(network: Network, graphs: GraphsTuple, rows: int, compact: bool = False) -> bool:
+    """Whether seeds run one after another: `compact` asks for it, or the rows of one seed alone fill a cache."""
     width = max(graphs.nodes["features"].shape[1], *network.filters)
-    return network.compact or cost_model().runs_sequentially(rows, width)
+    return (compact and network.can_compact) or cost_model().runs_sequentially(rows, width)
 
 
 def _batches_by_seed(
@@ -232,7 +251,7 @@ def _dropout_ids(
     return places
 
 
-def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Predictions:
+def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, compact: bool = False) -> Predictions:
     """Predictions of every seed's network for a host-side split: numpy arrays [seeds, ...] in the split's own order.
 
     Splits of few graphs are filled up to sizes that are powers of 2, so that a few programs serve all of them.
@@ -241,6 +260,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
       network: the architecture.
       params: weights with a leading axis of seeds.
       graphs: the split.
+      compact: as `Network.__call__` has it; a device's seeds are then computed one after another.
 
     Raises:
       ValueError: there are no graphs, the weights have no axis of seeds, or they are not this network's.
@@ -252,8 +272,8 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple) -> Pred
     expect_params(network, params, graphs)
     for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), size_classes(graphs)):
         batches, bucket = round_up(*packed) if rounded else packed
-        one_by_one = run_sequentially(network, graphs, bucket.nodes)
-        predict = _compiled_predict(network, bucket, seeds, one_by_one, costs)
+        sequential = run_sequentially(network, graphs, bucket.nodes, compact)
+        predict = _compiled_predict(network, bucket, seeds, sequential, compact, costs)
         parts.append(to_host(predict(params, split, batches)))
     result, count = jax.tree.map(_sum_shards, *parts), len(graphs.n_node)
     of_nodes = [
@@ -318,9 +338,9 @@ def num_seeds(params: Params) -> int:
 # Kept, so that a second split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_predict(
-    network: Network, bucket: Bucket, seeds: int, one_by_one: bool, costs: CostModel
+    network: Network, bucket: Bucket, seeds: int, sequential: bool, compact: bool, costs: CostModel
 ) -> Callable[..., Predictions]:
-    return shard_batches(make_predict(network, bucket), seeds, one_by_one, costs)
+    return shard_batches(make_predict(network, bucket, compact), seeds, sequential, costs)
 
 
 def _sum_shards(*parts: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ def test_a_network_comes_back_as_it_was(name, tmp_path):
 
 
 def test_a_description_holds_every_setting():
-    network = NETWORKS["chebygin"].clone(dropout=0.25, compact=True)
+    network = NETWORKS["chebygin"].clone(dropout=0.25)
     assert network_from(describe(network)) == network
 
 
@@ -68,7 +68,6 @@ def test_numbers_of_numpy_are_saved(tmp_path):
         hidden=np.int32(5),
         outputs=np.int64(2),
         dropout=np.float32(0.5),
-        compact=np.bool_(True),
         poolings=[AttentionPoolingConfig(rule, scorer)],
     )
     plain = Network(
@@ -77,7 +76,6 @@ def test_numbers_of_numpy_are_saved(tmp_path):
         hidden=5,
         outputs=2,
         dropout=0.5,
-        compact=True,
         poolings=(AttentionPoolingConfig(Threshold(0.25), ScorerConfig("mlp", hidden=6, scale=2.0)),),
     )
     assert network == plain

@@ -1,6 +1,7 @@
 """Rows of kept nodes alone give what all rows with a mask do, whichever layout the nodes are in."""
 
 import functools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from programs import assert_close, fast, gather_small, pack_small, random_mask, 
 
 from jattn.batching import device_put, gather, pack, pad
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
-from jattn.nn._compaction import CompactLayout, compact, gather_rows, layouts, scatter_rows, smallest_fitting
+from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layouts, scatter_rows, smallest_fitting
 from jattn.training import TrainConfig, train_seeds
 
 pytestmark = pytest.mark.default_xla
@@ -44,7 +45,7 @@ def small_program(layout):
         topology = batch.topology.subgraph(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         x = batch.graph.nodes["features"]
         of_rows, of_graphs = facts(topology, x, x[:, 0])
-        reduced, places = compact(topology, layout)
+        reduced, places = compact_rows(topology, layout)
         own_rows, own_graphs = facts(reduced, gather_rows(x, places), gather_rows(x[:, 0], places))
         return (of_rows, of_graphs), (jax.tree.map(lambda y: scatter_rows(y, places), own_rows), own_graphs)
 
@@ -63,11 +64,11 @@ def test_the_topology_of_kept_nodes_alone_says_the_same(layout, graph_list, seed
     jax.tree.map(functools.partial(assert_close, tolerance=1e-6), actual, expected)
 
 
-def network(compact, poolings=1, readout="max", **settings):
+def network(poolings=1, readout="max", **settings):
     """Keeps just the nodes that have a target, so that a test says how many."""
     truth = AttentionPoolingConfig(Threshold(0.0), ScorerConfig("ground_truth"))
     return Network(
-        (5, 6, 7), order=3, outputs=3, readout=readout, compact=compact, poolings=(None, truth, truth)[: poolings + 1],
+        (5, 6, 7), order=3, outputs=3, readout=readout, poolings=(None, truth, truth)[: poolings + 1],
         **settings,
     )  # fmt: skip
 
@@ -91,10 +92,10 @@ def with_target_on(count):
 
 @functools.cache
 def loss_and_gradient(compact, poolings, readout):
-    plain, topology = network(False, poolings, readout), batch().topology
-    params = jax.jit(lambda: plain.init(jax.random.key(3), batch().graph, topology)["params"])()
+    model, topology = network(poolings, readout), batch().topology
+    params = jax.jit(lambda: model.init(jax.random.key(3), batch().graph, topology)["params"])()
     value = jax.value_and_grad(total_loss, has_aux=True)
-    return jax.jit(lambda graph: value(params, network(compact, poolings, readout), graph, topology))
+    return jax.jit(lambda graph: value(params, model, graph, topology, compact))
 
 
 def assert_same(count, poolings=1, readout="max"):
@@ -138,9 +139,9 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
 
 def test_without_blocks_there_is_nothing_to_compact():
     graph = jax.tree.map(jnp.asarray, pad(jraph.batch_np(GRAPHS)))
-    params = network(True).init(jax.random.key(0), graph)
+    params = network().init(jax.random.key(0), graph)
     np.testing.assert_array_equal(
-        *(network(c).apply(params, graph, sparse_topology(graph)).prediction for c in (True, False))
+        *(network().apply(params, graph, sparse_topology(graph), compact=c).prediction for c in (True, False))
     )
 
 
@@ -148,11 +149,11 @@ def test_without_blocks_there_is_nothing_to_compact():
 def test_seeds_one_after_another_train_as_each_alone():
     graphs = jraph.batch_np(GRAPHS)
     learned = AttentionPoolingConfig(Threshold(0.15))
-    model = Network((5, 6), outputs=3, readout="max", poolings=(None, learned), compact=True, dropout=0.5)
+    model = Network((5, 6), outputs=3, readout="max", poolings=(None, learned), dropout=0.5)
     config = TrainConfig("classification", attention_weight=1.0)
-    *_, together = train_seeds(model, config, graphs, [0, 1, 2, 3], epochs=2, batch_size=4)
+    *_, together = train_seeds(model, replace(config, compact=True), graphs, [0, 1, 2, 3], epochs=2, batch_size=4)
     for seed in (0, 3):
-        *_, alone = train_seeds(model.clone(compact=False), config, graphs, [seed, seed + 10], 2, 4)
+        *_, alone = train_seeds(model, config, graphs, [seed, seed + 10], 2, 4)
         own = jax.tree.map(lambda x, seed=seed: x[seed], together.state.params)
         jax.tree.map(
             functools.partial(assert_close, tolerance=1e-5), own, jax.tree.map(lambda x: x[0], alone.state.params)

@@ -156,7 +156,6 @@ def test_it_may_follow_attention_and_another_of_its_kind():
     [
         (lambda: DiffPoolConfig(0), "clusters: 0 is not allowed, expected at least 1"),
         (lambda: Network(poolings=(DiffPoolConfig(), ATTENTION)), r"poolings\[1\]: after DiffPool nodes are clusters"),
-        (lambda: Network(poolings=(None, DiffPoolConfig()), compact=True), "compact: with DiffPool"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

@@ -18,7 +18,8 @@ from jattn.batching import device_put, pack
 from jattn.datasets.colors import generate_colors
 from jattn.evaluation import accuracy
 from jattn.io import load_network, save_network
-from jattn.nn import PRECISIONS, ChebyGINConv, Linear, Network, block_topology, sparse_topology
+from jattn.nn import PRECISIONS, ChebyGINConv, Network, block_topology, sparse_topology
+from jattn.nn._convolution import linear
 from jattn.training import TrainConfig, make_train, predict_seeds, train_seeds
 
 GRAPH = jax.tree.map(jnp.asarray, pad([USUAL]))
@@ -154,7 +155,7 @@ def test_layers_take_dtypes_as_flax_does(order, aggregation, storage, hidden):
 
 @pytest.mark.parametrize("precision", [None, "highest", jax.lax.Precision.HIGHEST])
 def test_layers_take_precision_as_flax_does(precision):
-    layer, x = Linear(3, precision=precision), jnp.ones((2, 4))
+    layer, x = linear(3, 4, precision=precision), jnp.ones((2, 4))
     variables = layer.init(jax.random.key(0), x)
     (line,) = products(lambda x: layer.apply(variables, x), x)
     assert is_highest(line) == (precision is not None)

@@ -38,7 +38,7 @@ SPARSE = jattn.CostModel(dense_work=1, subgraph_nodes=8)  # no dense blocks, and
 CASES = {
     "threshold, dropout": (pooled(None, SCORED, order=3, readout="max", dropout=0.3), DENSE, None),
     "top-k by a network": (pooled(None, BY_NETWORK, order=1, aggregation="sum", hidden=6, readout="mean"), DENSE, None),
-    "ground truth, compact": (pooled(None, TRUTH, compact=True), DENSE, None),
+    "ground truth, compact": (pooled(None, TRUTH), DENSE, None),
     "diffpool": (pooled(None, jattn.DiffPoolConfig(3), order=3, readout="max"), DENSE, None),
     "sparse, pooled": (pooled(None, SCORED, order=3, readout="max"), jraph.batch_np([ring(9), ring(11)]), SPARSE),
     "subgraphs": (pooled(order=2, readout="max"), jraph.batch_np([ring(40), ring(44)]), SPARSE),
@@ -48,10 +48,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_library_runs_in_strict_modes(case):
     network, graphs, costs = CASES[case]
-    config = jattn.TrainConfig("classification", attention_weight=1.0, decay_epochs=(2,))
+    compact = case.endswith("compact")
+    config = jattn.TrainConfig("classification", attention_weight=1.0, decay_epochs=(2,), compact=compact)
     with jattn.use_cost_model(costs or jattn.cost_model()), strict():
         *_, epoch = jattn.train_seeds(network, config, graphs, [0, 1], 2, batch_size=3)
-        said = jattn.predict_seeds(network, epoch.state.params, graphs)
+        said = jattn.predict_seeds(network, epoch.state.params, graphs, compact=compact)
         left_out = jattn.leave_one_out_seeds(network, epoch.state.params, graphs, "classification")
     assert np.isfinite(said.prediction).all()
     assert np.isfinite(left_out.attention).all()
