@@ -13,7 +13,7 @@ from graph_strategies import LARGEST, USUAL, node_count, pad, split_nodes
 from hypothesis import settings
 
 from jattn._cost_model import cost_model, use_cost_model
-from jattn.batching import Bucket, device_put, gather, scatter
+from jattn.batching import Bucket, DenseStorage, SparseStorage, device_put, gather, scatter
 from jattn.batching import _packing as packing
 from jattn.batching._gather import to_ell_coo
 from jattn.nn import (
@@ -59,9 +59,9 @@ SLOW = ("gcn", "ground_truth", "chebygin")  # what they do the others do, or the
 POOLING_OR_NOT = ["gcn", "gin", "chebynet", "chebygin", "ground_truth", "diffpool"]
 SMALL_BLOCK = 8  # rows
 PACKED_BUCKET = Bucket(
-    nodes=32, edges=152, graphs=8, max_nodes=LARGEST, block_size=SMALL_BLOCK, dense=True
+    nodes=32, edges=152, graphs=8, max_nodes=LARGEST, block_size=SMALL_BLOCK, storage=DenseStorage()
 )  # one a graph
-TABLE = {"ell_width": 2, "coo_capacity": 112}  # so that usual graphs have edges in the table and in the list
+TABLE = SparseStorage(ell_width=2, coo_capacity=112)  # so that usual graphs have edges in the table and in the list
 
 
 def tabulated_edges(graph):
@@ -71,7 +71,7 @@ def tabulated_edges(graph):
     receivers = jnp.where(real, graph.receivers, len(rows))
     order = jnp.argsort(receivers)
     start, end = (jnp.searchsorted(receivers[order], rows, side) for side in ("left", "right"))
-    adjacency = to_ell_coo((graph.senders[order], graph.edges[order]), start, end - start, 0 * rows, **TABLE)
+    adjacency = to_ell_coo((graph.senders[order], graph.edges[order]), start, end - start, 0 * rows, *TABLE)
     return sparse_topology(graph, adjacency=adjacency)
 
 
@@ -125,7 +125,7 @@ def pack_small(graph_list):
 
 def gather_small(split, ids, storage):
     """The batch that `pack_small` lays out, with the topology asked for, for use inside jit."""
-    return gather(split, ids, PACKED_BUCKET if storage == "blocks" else PACKED_BUCKET._replace(dense=False, **TABLE))
+    return gather(split, ids, PACKED_BUCKET if storage == "blocks" else PACKED_BUCKET._replace(storage=TABLE))
 
 
 @functools.cache

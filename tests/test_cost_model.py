@@ -74,9 +74,9 @@ def test_predictions_do_not_depend_on_the_cost_model(backend):
 def test_whether_adjacency_is_dense_goes_by_the_cost_model():
     batches = np.array([[0, 1]])
     with changed_costs(dense_work=1000):
-        assert pack(GRAPHS, batches).bucket.dense
+        assert pack(GRAPHS, batches).bucket.is_dense
     with changed_costs(dense_work=1):
-        assert not pack(GRAPHS, batches).bucket.dense
+        assert not pack(GRAPHS, batches).bucket.is_dense
 
 
 @pytest.mark.parametrize(

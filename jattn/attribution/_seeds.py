@@ -27,6 +27,7 @@ from jattn.attribution._leave_one_out import LeaveOneOut, leave_one_out, normali
 from jattn.batching import (
     Bucket,
     DeviceDataset,
+    SparseStorage,
     device_put,
     ell_width,
     evaluation_batches,
@@ -188,7 +189,7 @@ def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
     least = cost_model().subgraph_nodes
     nodes, edges = doubled(least, int(graphs.n_node[i])), doubled(least * max(width, 1), int(graphs.n_edge[i]))
     return Bucket(
-        nodes, edges, graphs=2, max_nodes=nodes, ell_width=width, coo_capacity=doubled(-(-least // 4), others)
+        nodes, edges, graphs=2, max_nodes=nodes, storage=SparseStorage(width, doubled(-(-least // 4), others))
     )
 
 

@@ -1,23 +1,17 @@
 """Batches of fixed size: packed on the host, kept on the device, gathered inside jit."""
 
-from jattn.batching._gather import (
-    Batch,
-    Bucket,
-    DeviceDataset,
-    device_put,
-    drop_nodes,
-    gather,
-    pad,
-    power_of_2,
-    scatter,
-)
+from jattn.batching._buckets import Bucket, DenseStorage, SparseStorage, power_of_2
+from jattn.batching._gather import Batch, DeviceDataset, device_put, gather, scatter
 from jattn.batching._packing import Packed, ell_width, evaluation_batches, pack, shuffled_batches, size_classes
+from jattn.batching._padding import drop_nodes, pad
 
 __all__ = [
     "Batch",
     "Bucket",
+    "DenseStorage",
     "DeviceDataset",
     "Packed",
+    "SparseStorage",
     "device_put",
     "drop_nodes",
     "ell_width",

@@ -1,50 +1,20 @@
-"""Batches of a fixed size: a split on the device, and padded GraphsTuples gathered from it inside jit.
-
-A `Bucket` is the fixed size. The rows of a batch are divided into blocks, and no graph crosses the border of a block. A
-padding graph takes the rows left at the end of a block. With one block this is jraph's padding: one extra graph at the
-end.
-"""
+"""A split that lives on the device, and padded batches gathered from it inside jit."""
 
 import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jraph
 import numpy as np
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
-from jattn._options import expect_mask
-from jattn.graphs import OneHot, expect_padded, expect_undirected, expect_usable
+from jattn.batching._buckets import Bucket, DenseStorage, power_of_2
+from jattn.graphs import OneHot, expect_usable
 from jattn.nn import Topology, block_topology, sparse_topology
 from jattn.nn._kernels import EllCoo
 from jattn.nn._topology import over_features
-
-
-class Bucket(NamedTuple):
-    """Capacities of a batch, padding included.
-
-    Attributes:
-      nodes: rows for nodes.
-      edges: rows for directed edges.
-      graphs: graphs.
-      max_nodes: nodes of the largest graph.
-      block_size: rows of a block; `nodes` is a multiple of it. None: all rows are one block.
-      dense: whether A is stored as dense blocks, or sparse.
-      ell_width: columns of the ELL table of a sparse A: the first edges of each node.
-      coo_capacity: capacity of the COO list, which has the other edges of a sparse A. None: all edges are in it.
-    """
-
-    nodes: int
-    edges: int
-    graphs: int
-    max_nodes: int
-    block_size: int | None = None
-    dense: bool = False
-    ell_width: int = 0
-    coo_capacity: int | None = None
 
 
 @struct.dataclass
@@ -88,32 +58,6 @@ class Batch(NamedTuple):
     node_ids: Int[Array, " nodes"]
 
 
-def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
-    """One padded batch of graphs, the input of a network.
-
-    Args:
-      graphs: a host-side `GraphsTuple` without padding. If `edges` is an array of weights [edges], they are the entries
-        of A: list every undirected edge in both directions. Edges with features of another shape may be directed.
-      bucket: size of the batch. Default: the smallest that holds the graphs, rounded up to multiples of 8.
-
-    Raises:
-      ValueError: the bucket is too small, or an edge leaves its graph or lacks its reverse.
-    """
-    expect_undirected(graphs)
-    needed = Bucket(
-        nodes=int(np.sum(graphs.n_node)) + 1,
-        edges=int(np.sum(graphs.n_edge)) + 1,
-        graphs=len(graphs.n_node) + 1,
-        max_nodes=int(np.max(graphs.n_node, initial=0)),
-    )
-    bucket = bucket or needed._replace(nodes=-(-needed.nodes // 8) * 8, edges=-(-needed.edges // 8) * 8)
-    for name in ("nodes", "edges", "graphs"):
-        capacity, least = getattr(bucket, name), getattr(needed, name)
-        if capacity < least:
-            raise ValueError(f"bucket: {capacity} {name}, but the graphs and their padding need {least}")
-    return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
-
-
 def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
     """Puts a split on the device.
 
@@ -141,11 +85,6 @@ def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
     starts = (np.asarray(np.cumsum(n) - n, np.int32) for n in (graphs.n_node, graphs.n_edge, received))
     arrays = graphs, *starts, np.asarray(received, np.int32)
     return DeviceDataset(*jax.device_put(jax.tree.map(_rounded, arrays) if rounded else arrays))
-
-
-def power_of_2(number: int, least: int = 16) -> int:
-    """The smallest power of 2 that is at least `number` and at least `least`."""
-    return 1 << (max(number, least) - 1).bit_length()
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
@@ -181,48 +120,71 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
     padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
 
-    def rows_of(count: Array, start: Array, rows: int) -> tuple[Array, Array, Array]:
-        """The graph of each row, each graph's offset from its rows in the split, and whether each row is real."""
-        end = jnp.cumsum(count)
-        graph_of = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
-        return graph_of, end - count - start[id_of], real.at[graph_of].get(mode="fill", fill_value=False)
-
-    graph_of_node, shift, node_real = rows_of(n_node, split.node_start, bucket.nodes)
-    graph_of_edge, edge_shift, edge_real = rows_of(n_edge, split.edge_start, bucket.edges)
-    node, edge = jnp.arange(bucket.nodes) - shift[graph_of_node], jnp.arange(bucket.edges) - edge_shift[graph_of_edge]
+    node_rows = _rows(n_node, split.node_start[id_of], bucket.nodes, real)
+    edge_rows = _rows(n_edge, split.edge_start[id_of], bucket.edges, real)
 
     def ends(nodes: Array) -> Array:
-        return jnp.where(edge_real, _take(nodes, edge) + shift[graph_of_edge], padding_node)
+        return jnp.where(
+            edge_rows.is_real, _take(nodes, edge_rows.source) + node_rows.shift[edge_rows.graph], padding_node
+        )
 
     def of_nodes(name: str, x: Array | OneHot) -> Array:
-        taken = jax.tree.map(lambda of: _take(of, node), x)
+        taken = jax.tree.map(lambda array: _take(array, node_rows.source), x)
         values = taken.dense() if isinstance(taken, OneHot) else taken
         # Distances to padding are masked later; masking the positions too makes computing them twice as slow.
-        return values if name == "position" else jnp.where(over_features(node_real, values), values, 0)
+        return values if name == "position" else jnp.where(over_features(node_rows.is_real, values), values, 0)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(
         nodes={name: of_nodes(name, x) for name, x in graphs.nodes.items()},
-        edges=jax.tree.map(lambda x: jnp.where(edge_real, _take(x, edge), 0), graphs.edges),
+        edges=jax.tree.map(lambda x: jnp.where(edge_rows.is_real, _take(x, edge_rows.source), 0), graphs.edges),
         senders=ends(graphs.senders),
         receivers=ends(graphs.receivers),
         globals=jax.tree.map(lambda x: _take(x, graph_ids, "fill"), graphs.globals),
         n_node=n_node,
         n_edge=n_edge,
     )
-    topology: Topology
-    if bucket.dense:
-        topology = block_topology(batch, block, real)
-    else:
-        adjacency = None
-        if bucket.coo_capacity is not None:
-            start, count = _take(split.in_edge_start, node), jnp.where(node_real, _take(split.in_degree, node), 0)
-            lists = graphs.senders, graphs.edges
-            adjacency = to_ell_coo(lists, start, count, shift[graph_of_node], bucket.ell_width, bucket.coo_capacity)
-        topology = sparse_topology(batch, real, adjacency)
-    topology = dataclasses.replace(topology, max_nodes=bucket.max_nodes)
+    topology = dataclasses.replace(_topology(split, batch, node_rows, real, bucket), max_nodes=bucket.max_nodes)
     total = jax.tree.leaves(graphs.nodes)[0].shape[0]
-    return Batch(batch, topology, graph_ids, jnp.where(node_real, node, total))
+    return Batch(batch, topology, graph_ids, jnp.where(node_rows.is_real, node_rows.source, total))
+
+
+class _Rows(NamedTuple):
+    """Where the rows for nodes, or for edges, of a batch come from.
+
+    Attributes:
+      graph: the graph of each row, [rows].
+      shift: what to add to a row of the split to get that of the batch, [graphs].
+      source: the row of the split, [rows].
+      is_real: whether a row is not padding, [rows].
+    """
+
+    graph: Int[Array, " rows"]
+    shift: Int[Array, " graphs"]
+    source: Int[Array, " rows"]
+    is_real: Bool[Array, " rows"]
+
+
+def _rows(count: Array, start: Array, rows: int, real: Array) -> _Rows:
+    """The rows of graphs with so many nodes or edges, which start there in the split."""
+    end = jnp.cumsum(count)
+    graph = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
+    shift = end - count - start
+    is_real = real.at[graph].get(mode="fill", fill_value=False)
+    return _Rows(graph, shift, jnp.arange(rows) - shift[graph], is_real)
+
+
+def _topology(split: DeviceDataset, batch: GraphsTuple, rows: _Rows, real: Array, bucket: Bucket) -> Topology:
+    """The topology of a gathered batch, in the bucket's storage."""
+    if isinstance(bucket.storage, DenseStorage):
+        return block_topology(batch, bucket.block_size or bucket.nodes, real)
+    ell_width, coo_capacity = bucket.storage
+    if coo_capacity is None:
+        return sparse_topology(batch, real)
+    start, count = _take(split.in_edge_start, rows.source), _take(split.in_degree, rows.source)
+    entries, count = (split.graphs.senders, split.graphs.edges), jnp.where(rows.is_real, count, 0)
+    adjacency = to_ell_coo(entries, start, count, rows.shift[rows.graph], ell_width, coo_capacity)
+    return sparse_topology(batch, real, adjacency)
 
 
 def to_ell_coo(
@@ -272,51 +234,6 @@ def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:
     """
     values = values.reshape(-1, *values.shape[ids.ndim :])
     return jnp.zeros((total, *values.shape[1:]), values.dtype).at[ids.reshape(-1)].set(values, mode="drop")
-
-
-def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTuple:
-    """Moves some nodes and their edges into the padding graph of a padded `GraphsTuple`; shapes stay the same.
-
-    For graph networks that take no masks; jattn's networks take a `Topology` with dropped nodes instead. All features
-    of the padding graph become 0.
-
-    Args:
-      graph: padded as by `jraph.pad_with_graphs`, with any features.
-      node_mask: the nodes to keep; its entries for padding are ignored.
-
-    Raises:
-      ValueError: the mask is not one boolean per row, or the graph is not padded. Inside jit missing padding can't be
-        seen: the last graph then counts as padding.
-    """
-    expect_mask("node_mask", node_mask, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
-    expect_padded(graph)
-    graph, node_mask = jax.device_put((graph, node_mask))
-    real = jraph.get_graph_padding_mask(graph)
-    padding = real.sum()  # the padding graph stands right after the real ones
-    rows, graphs = len(node_mask), len(real)
-    graph_of = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
-    new_graph_of = jnp.where(node_mask & real[graph_of], graph_of, padding)
-    order = jnp.argsort(new_graph_of, stable=True)
-    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
-    stays = (new_graph_of[graph.senders] < padding) & (new_graph_of[graph.receivers] < padding)
-    graph_of_edge = jnp.where(stays, graph_of[graph.senders], padding)
-    edge_order = jnp.argsort(graph_of_edge, stable=True)
-    first_padding_node = (new_graph_of < padding).sum()
-
-    def ends(nodes: Array) -> Array:
-        return jnp.where(stays, place[nodes], first_padding_node)[edge_order]
-
-    def in_order(x: Array, order: Array, stays: Array) -> Array:
-        return jnp.where(over_features(stays[order], x), x[order], jnp.zeros((), x.dtype))
-
-    return graph._replace(
-        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph_of < padding), graph.nodes),
-        edges=jax.tree.map(lambda x: in_order(x, edge_order, stays), graph.edges),
-        senders=ends(graph.senders),
-        receivers=ends(graph.receivers),
-        n_node=jnp.bincount(new_graph_of, length=graphs),
-        n_edge=jnp.bincount(graph_of_edge, length=graphs),
-    )
 
 
 def _take(x: Array, rows: Array, mode: str = "clip") -> Array:

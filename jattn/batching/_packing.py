@@ -12,7 +12,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn._cost_model import cost_model
-from jattn.batching._gather import Bucket, power_of_2
+from jattn.batching._buckets import Bucket, DenseStorage, SparseStorage, power_of_2
 from jattn.graphs import Proximity
 
 BOUND = 1.5  # standard deviations by which the nodes of a batch may exceed the mean
@@ -114,9 +114,7 @@ def pack(
         graphs=ids.shape[-1],
         max_nodes=largest,
         block_size=block,
-        dense=dense,
-        ell_width=width,
-        coo_capacity=int(rest.max(initial=0)),
+        storage=DenseStorage() if dense else SparseStorage(width, int(rest.max(initial=0))),
     )
     return Packed(ids.reshape(*batches.shape[:-1], parts, -1), bucket)
 
@@ -172,15 +170,16 @@ def round_up(
     blocks = bucket.nodes // (bucket.block_size or bucket.nodes)
     more = power_of_2(blocks, 1)
     graphs, nodes = power_of_2(bucket.graphs + more - blocks, 4), more * block  # a further block is a padding graph's
+    storage = bucket.storage
+    if isinstance(storage, SparseStorage):
+        storage = SparseStorage(power_of_2(storage.ell_width, 4), power_of_2(storage.coo_capacity or 0, nodes))
     rounded = Bucket(
         nodes=nodes,
         edges=power_of_2(bucket.edges, 4 * nodes),
         graphs=graphs,
         max_nodes=power_of_2(bucket.max_nodes),
         block_size=block,
-        dense=bucket.dense,
-        ell_width=0 if bucket.dense else power_of_2(bucket.ell_width, 4),
-        coo_capacity=0 if bucket.dense else power_of_2(bucket.coo_capacity or 0, nodes),
+        storage=storage,
     )
     fill = [(0, 0)] * (batches.ndim - 1) + [(0, graphs - bucket.graphs)]
     return np.pad(batches, fill, constant_values=-1), rounded

@@ -159,13 +159,13 @@ def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tupl
 
 
 def _checked_target(
-    attention: Float[np.ndarray, "seeds nodes"] | None, of_graphs: Float[np.ndarray, " nodes"], seeds: int
+    attention: Any | None, graph_attention: Float[np.ndarray, " nodes"], seeds: int
 ) -> Float[np.ndarray, "seeds nodes"]:
     """The target attention of every seed, that of the graphs if None; raises `ValueError` unless it can be one."""
     if attention is None:
-        return np.tile(np.asarray(of_graphs, np.float32), (seeds, 1))
-    if np.shape(attention) != (seeds, len(of_graphs)):
-        raise ValueError(f"attention: expected shape {(seeds, len(of_graphs))}, got {np.shape(attention)}")
+        return np.tile(np.asarray(graph_attention, np.float32), (seeds, 1))
+    if np.shape(attention) != (seeds, len(graph_attention)):
+        raise ValueError(f"attention: expected shape {(seeds, len(graph_attention))}, got {np.shape(attention)}")
     expect_target("attention", np.asarray(attention))
     return np.asarray(attention, np.float32)
 

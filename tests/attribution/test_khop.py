@@ -17,7 +17,7 @@ from jattn._cost_model import cost_model
 from jattn.attribution import _seeds as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.attribution._khop import full_graph_activations, predict_without_each, receptive_fields, subgraph_batches
-from jattn.batching import device_put, gather, pack, pad
+from jattn.batching import SparseStorage, device_put, gather, pack, pad
 from jattn.datasets import read_tu, tu_graphs
 from jattn.graphs import from_arrays, from_networkx, select
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
@@ -101,7 +101,7 @@ def test_in_double_precision_they_agree_to_nine_digits(small):
     network, graph = NETWORKS["chebynet"], GRAPHS[1]
     chunks = subgraph_batches(graph, network, width=2)
     ids, bucket = pack(graph, np.zeros((1, 1), int), dense=False)
-    bucket = bucket._replace(ell_width=2, coo_capacity=100)
+    bucket = bucket._replace(storage=SparseStorage(2, 100))
     assert (chunks.coo_row >= 0).sum() > 100
 
     @jax.jit
@@ -175,8 +175,8 @@ def test_only_large_graphs_without_hubs_are_looked_at(small):
 def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
     graphs = jraph.batch_np([graph_of(nx.circulant_graph(210, range(1, 11))), graph_of(nx.cycle_graph(210))])
     crowded, sparse = (left_out._bucket(graphs, i, 2, others) for i, others in enumerate((210 * 18, 0)))
-    assert (crowded.nodes, crowded.edges, crowded.coo_capacity) == (400, 6400, 6400)
-    assert (sparse.nodes, sparse.edges, sparse.coo_capacity) == (400, 800, 50)
+    assert (crowded.nodes, crowded.edges, crowded.storage.coo_capacity) == (400, 6400, 6400)
+    assert (sparse.nodes, sparse.edges, sparse.storage.coo_capacity) == (400, 800, 50)
 
 
 def test_on_graphs_of_proteins_they_agree_with_copies(shared):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import changed_costs
 
-from jattn.batching import Bucket, device_put, gather, pad, scatter
+from jattn.batching import Bucket, DenseStorage, SparseStorage, device_put, gather, pad, scatter
 from jattn.batching import _packing as packing
 from jattn.nn import BlockTopology, SparseTopology, sparse_topology
 
@@ -45,7 +45,7 @@ def by_receiver(graph):
 
 def test_padding_of_edges_takes_none_from_a_last_node_where_graphs_fill_all_rows():
     graph_list = [make_graph(6, 1, 0), make_graph(6, 1, 1)]
-    bucket = Bucket(nodes=12, edges=80, graphs=3, max_nodes=6, ell_width=3, coo_capacity=60)
+    bucket = Bucket(nodes=12, edges=80, graphs=3, max_nodes=6, storage=SparseStorage(3, 60))
     batch = gathered(device_put(jraph.batch_np(graph_list)), jnp.array([0, 1, -1]), bucket)
     expected = sparse_topology(pad_list(graph_list, BUCKET))
     np.testing.assert_array_equal(as_dense(batch.topology), as_dense(expected)[:12, :12])
@@ -138,12 +138,12 @@ def as_dense(topology):
 @pytest.mark.parametrize(
     ("sizes", "storage"),
     [
-        ({"block_size": 32, "dense": True}, BlockTopology),
-        ({"dense": True}, BlockTopology),
+        ({"block_size": 32, "storage": DenseStorage()}, BlockTopology),
+        ({"storage": DenseStorage()}, BlockTopology),
         ({}, SparseTopology),
-        ({"coo_capacity": 152}, SparseTopology),
-        ({"ell_width": 2, "coo_capacity": 60}, SparseTopology),
-        ({"ell_width": 12, "coo_capacity": 0}, SparseTopology),
+        ({"storage": SparseStorage(0, 152)}, SparseTopology),
+        ({"storage": SparseStorage(2, 60)}, SparseTopology),
+        ({"storage": SparseStorage(12, 0)}, SparseTopology),
     ],
 )
 def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
@@ -193,7 +193,7 @@ def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     )
 
 
-@pytest.mark.parametrize("sizes", [{"dense": True}, {}, {"ell_width": 2, "coo_capacity": 60}])
+@pytest.mark.parametrize("sizes", [{"storage": DenseStorage()}, {}, {"storage": SparseStorage(2, 60)}])
 def test_a_batch_that_no_padding_closes_is_that_of_its_graphs(sizes):
     graph_list, split = split_of(0)
     ids = jnp.array([2, 5, 3])

@@ -32,7 +32,7 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
     sizes, rng = np.array(sizes), np.random.default_rng(seed)
     batches = np.where(rng.random((2, 4)) < 0.8, rng.integers(len(sizes), size=(2, 4)), -1)
     ids, bucket = pack(graphs_of(sizes), batches, parts, dense)
-    assert bucket.dense == dense
+    assert bucket.is_dense == dense
     assert ids.shape == (2, parts, bucket.graphs)
     assert bucket.nodes % bucket.block_size == 0
     assert bucket.max_nodes == max([1, *sizes[batches[batches >= 0]].tolist()])
@@ -49,7 +49,7 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
 def test_sparse_graphs_share_one_block_a_part(parts):
     sizes = np.array([130, 40, 30, 200])
     ids, bucket = pack(graphs_of(sizes), np.arange(4)[None], parts)
-    assert not bucket.dense
+    assert not bucket.is_dense
     assert bucket.block_size == bucket.nodes
     assert bucket.nodes <= 1.1 * max(200, sizes.sum() / parts) + 16
     assert all(len(blocks_of(entries)[0]) >= 1 for entries in ids[0])
@@ -68,27 +68,29 @@ def test_there_is_room_for_all_edges_of_sparse_graphs_side_by_side_or_in_the_lis
     graph_list = [make_graph(n, density, i) for i, n in enumerate(sizes)]
     ids, bucket = pack(jraph.batch_np(graph_list), np.arange(len(sizes))[None], parts, dense=False)
     degrees = [np.bincount(graph.receivers, minlength=1) for graph in graph_list]
-    others = [sum(np.maximum(degrees[i] - bucket.ell_width, 0).sum() for i in part[part >= 0]) for part in ids[0]]
-    assert bucket.coo_capacity == max(others)
-    assert bucket.ell_width <= max(degree.max() for degree in degrees)
+    others = [
+        sum(np.maximum(degrees[i] - bucket.storage.ell_width, 0).sum() for i in part[part >= 0]) for part in ids[0]
+    ]
+    assert bucket.storage.coo_capacity == max(others)
+    assert bucket.storage.ell_width <= max(degree.max() for degree in degrees)
 
 
 def test_a_hub_does_not_widen_the_table_of_all_nodes():
     hub = np.zeros((100, 100))
     hub[0, 1:] = hub[1:, 0] = 1
     _, bucket = pack(from_dense(np.zeros((100, 1)), hub), np.zeros((1, 1), int))
-    assert (bucket.ell_width, bucket.coo_capacity) == (1, 98)
+    assert (bucket.storage.ell_width, bucket.storage.coo_capacity) == (1, 98)
 
 
 @pytest.mark.parametrize(("density", "dense"), [(0.02, False), (1, True)])
 def test_a_is_dense_where_many_nodes_are_joined(density, dense):
     _, bucket = pack(make_graph(60, density, 0), np.zeros((1, 1), int))
-    assert bucket.dense == dense
+    assert bucket.is_dense == dense
 
 
 def test_density_is_that_of_the_graphs_in_the_batches():
     graphs = jraph.batch_np([make_graph(40, 1, 0), make_graph(60, 0.02, 1)])
-    assert [pack(graphs, np.array([[i]])).bucket.dense for i in range(2)] == [True, False]
+    assert [pack(graphs, np.array([[i]])).bucket.is_dense for i in range(2)] == [True, False]
 
 
 def test_a_batch_of_empty_graphs_or_of_none_is_packed():

@@ -50,10 +50,10 @@ def test_a_rounded_bucket_holds_the_same_batches(dense):
     graphs = jraph.batch_np(GRAPHS)
     batches, bucket = packing.pack(graphs, np.arange(len(GRAPHS))[None], dense=dense)
     rounded, larger = packing.round_up(batches[0], bucket)
-    for name in ("nodes", "edges", "graphs", "max_nodes", "block_size") + ("ell_width", "coo_capacity") * (not dense):
-        size = getattr(larger, name)
+    for size, needed in zip((*larger[:-1], *larger.storage), (*bucket[:-1], *bucket.storage), strict=True):
         assert size.bit_count() == 1
-        assert size >= getattr(bucket, name)
+        assert size >= needed
+    assert larger.is_dense == dense
     assert isinstance(larger, Bucket)
     split = jattn.device_put(graphs, rounded=True)
     batch = jax.jit(jattn.gather, static_argnums=2)(split, rounded[0], larger)

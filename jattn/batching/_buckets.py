@@ -1,0 +1,53 @@
+"""The fixed sizes of batches.
+
+Rows of a batch are parted into blocks that no graph crosses. The rows that graphs leave free in a block belong to a
+padding graph after them. A batch of one block is padded as jraph does it: one extra graph after all others.
+"""
+
+from typing import NamedTuple
+
+
+class DenseStorage(NamedTuple):
+    """A as the dense blocks on its diagonal, one for each block of rows."""
+
+
+class SparseStorage(NamedTuple):
+    """A as an ELL table and a COO list.
+
+    Attributes:
+      ell_width: columns of the table, which has the first edges of each node.
+      coo_capacity: length of the list, which has the other edges. None: all edges are in it.
+    """
+
+    ell_width: int = 0
+    coo_capacity: int | None = None
+
+
+class Bucket(NamedTuple):
+    """The fixed size of a batch, padding included, and how its adjacency A is stored.
+
+    Attributes:
+      nodes: rows for nodes.
+      edges: rows for directed edges.
+      graphs: graphs.
+      max_nodes: nodes of the largest graph.
+      block_size: rows of a block; `nodes` is a multiple of it. None: all rows are one block.
+      storage: `DenseStorage()` or `SparseStorage(...)`.
+    """
+
+    nodes: int
+    edges: int
+    graphs: int
+    max_nodes: int
+    block_size: int | None = None
+    storage: DenseStorage | SparseStorage = SparseStorage()
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether A is stored as dense blocks."""
+        return isinstance(self.storage, DenseStorage)
+
+
+def power_of_2(number: int, least: int = 16) -> int:
+    """The smallest power of 2 that is at least `number` and at least `least`."""
+    return 1 << (max(number, least) - 1).bit_length()

@@ -1,0 +1,84 @@
+"""Padded batches made on the host, and nodes moved into the padding."""
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+from jaxtyping import Array, Bool
+from jraph import GraphsTuple
+
+from jattn._options import expect_mask
+from jattn.batching._buckets import Bucket
+from jattn.graphs import expect_padded, expect_undirected
+from jattn.nn._topology import over_features
+
+
+def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
+    """One padded batch of graphs, the input of a network.
+
+    Args:
+      graphs: a host-side `GraphsTuple` without padding. If `edges` is an array of weights [edges], they are the entries
+        of A: list every undirected edge in both directions. Edges with features of another shape may be directed.
+      bucket: size of the batch. Default: the smallest that holds the graphs, rounded up to multiples of 8.
+
+    Raises:
+      ValueError: the bucket is too small, or an edge leaves its graph or lacks its reverse.
+    """
+    expect_undirected(graphs)
+    needed = Bucket(
+        nodes=int(np.sum(graphs.n_node)) + 1,
+        edges=int(np.sum(graphs.n_edge)) + 1,
+        graphs=len(graphs.n_node) + 1,
+        max_nodes=int(np.max(graphs.n_node, initial=0)),
+    )
+    bucket = bucket or needed._replace(nodes=-(-needed.nodes // 8) * 8, edges=-(-needed.edges // 8) * 8)
+    for name in ("nodes", "edges", "graphs"):
+        capacity, least = getattr(bucket, name), getattr(needed, name)
+        if capacity < least:
+            raise ValueError(f"bucket: {capacity} {name}, but the graphs and their padding need {least}")
+    return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
+
+
+def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTuple:
+    """Moves some nodes and their edges into the padding graph of a padded `GraphsTuple`; shapes stay the same.
+
+    For graph networks that take no masks; jattn's networks take a `Topology` with dropped nodes instead. All features
+    of the padding graph become 0.
+
+    Args:
+      graph: padded as by `jraph.pad_with_graphs`, with any features.
+      node_mask: the nodes to keep; its entries for padding are ignored.
+
+    Raises:
+      ValueError: the mask is not one boolean per row, or the graph is not padded. Inside jit missing padding can't be
+        seen: the last graph then counts as padding.
+    """
+    expect_mask("node_mask", node_mask, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
+    expect_padded(graph)
+    graph, node_mask = jax.device_put((graph, node_mask))
+    real = jraph.get_graph_padding_mask(graph)
+    padding = real.sum()  # the padding graph stands right after the real ones
+    rows, graphs = len(node_mask), len(real)
+    graph_of = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
+    new_graph_of = jnp.where(node_mask & real[graph_of], graph_of, padding)
+    order = jnp.argsort(new_graph_of, stable=True)
+    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
+    stays = (new_graph_of[graph.senders] < padding) & (new_graph_of[graph.receivers] < padding)
+    graph_of_edge = jnp.where(stays, graph_of[graph.senders], padding)
+    edge_order = jnp.argsort(graph_of_edge, stable=True)
+    first_padding_node = (new_graph_of < padding).sum()
+
+    def ends(nodes: Array) -> Array:
+        return jnp.where(stays, place[nodes], first_padding_node)[edge_order]
+
+    def in_order(x: Array, order: Array, stays: Array) -> Array:
+        return jnp.where(over_features(stays[order], x), x[order], jnp.zeros((), x.dtype))
+
+    return graph._replace(
+        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph_of < padding), graph.nodes),
+        edges=jax.tree.map(lambda x: in_order(x, edge_order, stays), graph.edges),
+        senders=ends(graph.senders),
+        receivers=ends(graph.receivers),
+        n_node=jnp.bincount(new_graph_of, length=graphs),
+        n_edge=jnp.bincount(graph_of_edge, length=graphs),
+    )
