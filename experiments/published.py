@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import jax
@@ -18,11 +19,10 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from jattn import evaluation
 from jattn.datasets.colors import published_colors
 from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
-from jattn.evaluation import join
+from jattn.evaluation import evaluate, join
 from jattn.io import PublishedModel, load_published
 from jattn.training import Task, predict_seeds
 
@@ -30,6 +30,8 @@ from .run.devices import configure_jax
 from .run.errors import expect_no_empty, fail
 from .run.paths import local_path
 from .run.program import as_typed, program
+from .run.results import TOGETHER, subset_scores
+from .run.tables import as_text
 
 
 def print_scores(
@@ -88,16 +90,15 @@ def _input_columns(model: PublishedModel) -> int:
 def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:
     one_seed = jax.tree.map(lambda array: array[None], model.params)
     task: Task = "regression" if model.network.outputs == 1 else "classification"
-    scores = evaluation.evaluate(predict_seeds(model.network, one_seed, join(subsets)), subsets, task)
-    accuracies = {name: scores[name]["accuracy"]["mean"] for name in subsets}
-    aucs = {f"auc_{i}": auc["mean"] for i, auc in enumerate(scores["all"]["attention_auc"])}
+    scores = subset_scores(evaluate(predict_seeds(model.network, one_seed, join(subsets)), subsets, task))
+    accuracies = {name: scores[name].accuracy.mean for name in subsets}
+    aucs = {f"auc_{i}": auc.mean for i, auc in enumerate(scores[TOGETHER].attention_auc)}
     return {name: round(value, 4) for name, value in (accuracies | aucs).items()}
 
 
 def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
-    rows = [f"  {'%':<10}{'here':>9}{'expected':>10}"]
-    rows += [f"  {name:<10}{value:>9.2f}{expected.get(name, np.nan):>10.2f}" for name, value in scores.items()]
-    return "\n".join(rows)
+    rows = [[name, f"{value:.2f}", f"{expected.get(name, np.nan):.2f}"] for name, value in scores.items()]
+    return indent(as_text([["%", "here", "expected"], *rows]), "  ")
 
 
 def main(arguments: list[str]) -> None:

@@ -50,7 +50,7 @@ from ..run.identity import fingerprint
 from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
 from ..run.signals import exit_on_signal
-from ..run.tables import align_columns, write_csv
+from ..run.tables import as_text, write_csv
 from . import figures as pictures
 from .projections import (
     COSINE_THRESHOLD,
@@ -310,7 +310,7 @@ def table(summary: Sequence[Row]) -> str:
     rows = [["n", "model", "supervision", "initial p", "networks", "Orig", "Large", "LargeC", "AUC"]]
     for row in summary:
         rows.append([("-" if np.isnan(x) else f"{x:.1f}") if isinstance(x, float) else str(x) for x in row.values()])
-    return align_columns(rows, left=range(4))
+    return as_text(rows, left=range(4))
 
 
 def _read(settings: Initialization) -> dict[int, Splits]:

@@ -36,8 +36,8 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     rows: list[Row] = []
     for of_row in rows_of(jobs):
         for job, _, results in read_finished(of_row, out)[0]:
-            subsets, drawn = results["subsets"], hasattr(job.settings, "data_seeds")
-            auc = subsets["all"]["attention_auc"]
+            drawn = hasattr(job.settings, "data_seeds")
+            auc = results.together.attention_auc
             for i, (data_seed, seed) in enumerate(job.trained):
                 rows.append(
                     {
@@ -46,8 +46,8 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
                         "attention": job.settings.attention,
                         **({"data_seed": data_seed} if drawn else {}),
                         "seed": seed,
-                        "auc": auc[0]["values"][i] if auc else math.nan,
-                        **{name: of["accuracy"]["values"][i] for name, of in subsets.items()},
+                        "auc": auc[0].values[i] if auc else math.nan,
+                        **{name: of.accuracy.values[i] for name, of in results.subsets.items()},
                     }
                 )
     return rows

@@ -13,7 +13,7 @@ from PIL import Image
 
 from jattn.io import write_atomically
 
-from ..run.tables import align_columns, write_csv
+from ..run import tables
 from ..sweeps.summary import Row, Score
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
@@ -77,8 +77,8 @@ def is_off(score: Score, task: str) -> bool | None:
     return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + MAX_STANDARD_ERRORS * error
 
 
-def cells(section: Section) -> tuple[list[str], list[list[str]]]:
-    """A table's headings and rows, as text: our figure, the paper's in brackets, * where they differ."""
+def cells(section: Section) -> list[list[str]]:
+    """Returns a table's cells, headings first: our figure, the paper's in brackets, * if they differ."""
     headings = list(dict.fromkeys(of.heading for row in section.rows for of in row.scores.values() if of.heading))
     lines = []
     for row in section.rows:
@@ -92,20 +92,17 @@ def cells(section: Section) -> tuple[list[str], list[list[str]]]:
         of = f"{trained}" if trained == asked else f"{trained} of {asked}"
         figures = [shown.get(heading, "") for heading in headings]
         lines.append([section.label(row), *figures, of, f"{row.seconds:.0f}" if trained else ""])
-    return ["%", *headings, "networks", "seconds"], lines
+    return [["%", *headings, "networks", "seconds"], *lines]
 
 
 def as_text(section: Section) -> str:
     """A table for a terminal."""
-    headings, lines = cells(section)
-    return "\n".join([section.title, align_columns([headings, *lines])])
+    return "\n".join([section.title, tables.as_text(cells(section))])
 
 
 def as_markdown(section: Section) -> str:
     """A table for a page."""
-    headings, lines = cells(section)
-    rows = [headings, ["---", *["---:"] * (len(headings) - 1)], *lines]
-    return "\n".join([f"## {section.title}", "", *("| " + " | ".join(row) + " |" for row in rows)])
+    return f"## {section.title}\n\n{tables.as_markdown(cells(section))}"
 
 
 def as_rows(section: Section) -> Iterator[dict[str, Any]]:
@@ -135,7 +132,7 @@ def write_tables(sections: Sequence[Section], out: Path) -> None:
         own = [section for section in sections if section.table == table]
         _write(out / f"{table}.txt", "\n\n".join([*map(as_text, own), LEGEND]) + "\n")
         _write(out / f"{table}.md", "\n\n".join([*map(as_markdown, own), LEGEND]) + "\n")
-        write_csv(out / f"{table}.csv", [row for section in own for row in as_rows(section)])
+        tables.write_csv(out / f"{table}.csv", [row for section in own for row in as_rows(section)])
 
 
 def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Path) -> None:
@@ -158,13 +155,7 @@ def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Pa
 
 
 def _table(section: Section) -> str:
-    headings, lines = cells(section)
-    head = "".join(f"<th>{html.escape(heading)}" for heading in headings)
-    rows = []
-    for line in lines:
-        marked = [(' class="off"' if cell.endswith("*") else "", html.escape(cell)) for cell in line]
-        rows.append("<tr>" + "".join(f"<td{off}>{cell}" for off, cell in marked))
-    return f"<h2>{html.escape(section.title)}</h2><table><tr>{head}{''.join(rows)}</table>"
+    return f"<h2>{html.escape(section.title)}</h2>{tables.as_html(cells(section), '*')}"
 
 
 def _details(section: Section) -> Iterator[str]:

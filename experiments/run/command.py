@@ -18,6 +18,7 @@ from .identity import affected, is_of_preset
 from .program import as_typed, program
 from .settings import Settings, parse
 from .signals import exit_on_signal
+from .tables import score_table
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Experiment:
         about, name = RunConfig(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
         try:
             with exit_on_signal():
-                results = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
+                finished = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
         except Exception as error:
             why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
             if alone and is_of_xla(error) and "RESOURCE_EXHAUSTED" in why:
@@ -106,9 +107,10 @@ class Experiment:
             if is_of_xla(error):
                 abort_process(why)
             break_off(error)
-        if results is not None:
-            print(protocol.table(results, self.paper_figures(preset, settings), self.details))
-            print(f"{sum(results['seconds'].values()):.0f} s; the run is in {results['folder']}")
+        if finished is not None:
+            folder, results = finished
+            print(score_table(results, self.paper_figures(preset, settings), self.details))
+            print(f"{results.total_seconds:.0f} s; the run is in {folder}")
 
     def _data(self, settings: Settings) -> protocol.Data:
         try:

@@ -13,6 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
+from .results import LabelScores, SizeScores, SubsetScores
+
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a pooling layer or subset
 TRAINED = "0.92"  # the span of sizes trained on
 MEASURED = ("trial", "score", "mean", "std", "seconds")  # what a row of a study has besides settings
@@ -83,31 +85,30 @@ def _draw_curves(axes: Axes, lines: Sequence[Mapping[str, Any]], key: str) -> No
     style_axes(axes)
 
 
-def accuracy_figure(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int, int]) -> Figure:
+def accuracy_figure(subsets: Mapping[str, SubsetScores], trained: tuple[int, int]) -> Figure:
     """Test accuracy against the number of nodes and against the label: mean and standard deviation over seeds.
 
     Args:
-      subsets: what `evaluation.score` returns, or `results.json` holds, by the names to show; those that lack
-        "by_nodes", as "all" does, are not drawn.
+      subsets: scores by the names to show; those that are not by size, as of all subsets together, are not drawn.
       trained: least and most nodes of a training graph, shown as a span.
 
     Returns:
-      The figure. It has no panel of labels where no subset has "by_label".
+      The figure. It has no panel of labels if no subset has scores by label.
     """
-    subsets = {name: subset for name, subset in subsets.items() if "by_nodes" in subset}
-    keys = ["nodes"] + ["label"] * any(subset["by_label"] for subset in subsets.values())
+    subsets = {name: subset for name, subset in subsets.items() if subset.by_nodes is not None}
+    keys = ["nodes"] + ["label"] * any(subset.by_label for subset in subsets.values())
     figure = Figure(figsize=(0.7 + 3.6 * len(keys), 3.6), dpi=130, layout="constrained")
     panels = figure.subplots(1, len(keys), sharey=True, squeeze=False)[0]
     colors = dict(zip(subsets, cycle(CURVES), strict=False))
     for axes, key in zip(panels, keys, strict=True):
         for name, subset in subsets.items():
-            _draw_parts(axes, subset[f"by_{key}"], key, colors[name])
+            _draw_parts(axes, subset.by_nodes or () if key == "nodes" else subset.by_label or (), colors[name])
         axes.set_xlabel({"nodes": "number of nodes", "label": "label"}[key])
         axes.xaxis.set_major_locator(MaxNLocator(12, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
         style_axes(axes)
     least, most = trained
     panels[0].axvspan(least - 0.5, most + 0.5, color=TRAINED, linewidth=0, zorder=0)
-    sizes = [*trained, *(n for subset in subsets.values() for part in subset["by_nodes"] for n in part["nodes"])]
+    sizes = [*trained, *(n for subset in subsets.values() for part in subset.by_nodes or () for n in part.nodes)]
     if max(sizes) >= 10 * min(sizes) > 0:
         panels[0].set_xscale("log")
         panels[0].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -115,7 +116,7 @@ def accuracy_figure(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int
         panels[0].xaxis.set_minor_locator(NullLocator())
     panels[0].set_ylabel("accuracy (%)")
     panels[0].set_ylim(-2, 102)  # all of it, so that runs can be compared
-    seeds = max((len(subset["accuracy"]["values"]) for subset in subsets.values()), default=1)
+    seeds = max((len(subset.accuracy.values) for subset in subsets.values()), default=1)
     handles: list[Artist] = [
         Line2D([], [], color=color, marker="o", markersize=4, label=name) for name, color in colors.items()
     ]
@@ -126,11 +127,10 @@ def accuracy_figure(subsets: Mapping[str, Mapping[str, Any]], trained: tuple[int
     return figure
 
 
-def _draw_parts(axes: Axes, parts: Sequence[Mapping[str, Any]], key: str, color: str) -> None:
-    """Accuracy of one subset by label or size."""
-    x = np.array([np.mean(part[key]) for part in parts])  # of a range, its middle
-    accuracy = [part["accuracy"] for part in parts]
-    mean, std = (np.array([values[name] for values in accuracy], float) for name in ("mean", "std"))  # None becomes NaN
+def _draw_parts(axes: Axes, parts: Sequence[LabelScores | SizeScores], color: str) -> None:
+    """Draws the accuracy on one subset by label or size."""
+    x = np.array([part.label if isinstance(part, LabelScores) else np.mean(part.nodes) for part in parts])
+    mean, std = np.array([part.accuracy.mean for part in parts]), np.array([part.accuracy.std for part in parts])
     draw_band(axes, x, mean, std, color, marker="o")
 
 

@@ -23,7 +23,6 @@ from jattn.training._devices import any_process, fail_together, is_main_process
 from . import figures
 from .drawing import try_to_draw
 from .folder import (
-    RESULTS,
     MetricsLog,
     Run,
     RunConfig,
@@ -31,16 +30,16 @@ from .folder import (
     is_finished,
     open_run,
     read_lines,
-    read_results,
-    write_results,
 )
 from .identity import fingerprint
 from .paths import run_folder
 from .progress import count_graphs
 from .restarts import best_restart
+from .results import Results, SubsetScores, subset_scores
 from .settings import Settings
 from .signals import Terminated
 from .stages import StageTrainer
+from .tables import title
 
 DRAWN = 3  # graphs of each subset that a run draws
 MOST_LETTERS = 60  # of the name that a new folder begins with, which a data set's path may be part of
@@ -104,6 +103,13 @@ class Data(NamedTuple):
         return {name: fingerprint(of) for name, of in {**self.splits, **draws}.items()}
 
 
+class FinishedRun(NamedTuple):
+    """A finished run: where it is and what it came to."""
+
+    folder: Path
+    results: Results
+
+
 # Chooses the settings that a study finds best: (settings, stages of the run, outputs) -> (settings to go on with, what
 # to add to the results).
 Choose = Callable[[Any, StageTrainer, int], tuple[Any, dict[str, Any]]]
@@ -111,7 +117,7 @@ Choose = Callable[[Any, StageTrainer, int], tuple[Any, dict[str, Any]]]
 
 def run(
     about: RunConfig, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
-) -> dict[str, Any] | None:
+) -> FinishedRun | None:
     """Runs one configuration: trains it for all seeds, tests it and writes its folder.
 
     Where the folder holds an interrupted run, goes on with it; where it holds a finished one, gives its results.
@@ -125,8 +131,7 @@ def run(
       choose: goes before training, where settings are to be chosen first.
 
     Returns:
-      What `results.json` holds, and under "folder" where. None where several processes run as one and this is not the
-      first.
+      The run's folder and results; None if several processes run as one and this is not the first.
 
     Raises:
       RunError: the folder is another run's, or can't be written.
@@ -135,36 +140,10 @@ def run(
     with fail_together():  # before anything in the folder changes
         data = None if out is not None and is_finished(out, about) else read()
     with acquire_run(about._replace(data=data.digests() if data else None), name) as run:
-        results = {} if run.finished else _run(about.settings, run, data or read(), task, choose)
+        results = None if run.finished else _run(about.settings, run, data or read(), task, choose)
         if not is_main_process():
             return None
-        return {**(results or read_scores(run.folder)), "folder": str(run.folder)}
-
-
-def read_scores(folder: Path, details: Sequence[str] = ()) -> dict[str, Any]:
-    """The results of a finished run, in which all scores are there.
-
-    Args:
-      folder: its folder.
-      details: more figures that tables show of all subsets together, by their names; of layers, where they are lists.
-
-    Raises:
-      RunError: they are damaged.
-    """
-    file, results = folder / RESULTS, read_results(folder, ["subsets", "seconds"])
-    try:  # to read all that tables read
-        sum(results["seconds"].values())
-        subsets, together = results["subsets"].values(), results["subsets"]["all"]
-        spreads = [spread for of in subsets for spread in (of["accuracy"], *of["attention_auc"])]
-        for detail in details:
-            spreads += together[detail] if isinstance(together[detail], list) else [together[detail]]
-        for spread in spreads:
-            f"{spread['mean']:.1f} ± {spread['std']:.1f} of {sum(spread['values'])}"
-            if len(spread["values"]) != len(together["accuracy"]["values"]):
-                raise ValueError
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise RunError(f"{file}: not all scores are there; remove it, and the same command makes it again") from error
-    return results
+        return FinishedRun(run.folder, results or Results.read(run.folder))
 
 
 @contextmanager
@@ -183,7 +162,7 @@ def acquire_run(about: RunConfig, name: str) -> Iterator[Run]:
             raise
 
 
-def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> dict[str, Any]:
+def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> Results | None:
     splits = data.splits
     model_seeds = range(settings.seed, settings.seed + settings.seeds)
     seeds = [*model_seeds] * max(len(data.train_ids), 1)
@@ -202,16 +181,16 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
                 left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
             predictions = predictions._replace(attention=(left_out,), node_masks=(np.ones(left_out.shape, bool),))
         counted = _test_mask(data.test_ids, len(graphs.n_node), settings.seeds)
-        scores = evaluate(predictions, subsets, task, counted) if is_main_process() else {}
-    results: dict[str, Any] = {}
+        scores = subset_scores(evaluate(predictions, subsets, task, counted)) if is_main_process() else {}
+    results = None
     with fail_together():
         if is_main_process():
             save_network(run.folder / "weights.npz", network, params)
-            results = {"subsets": scores, "seconds": stages.seconds, **report}
-            write_results(run.folder, results)  # before pictures, so that these can't keep it from being there
+            results = Results(scores, stages.seconds, report.get("tuned"))
+            results.write(run.folder)  # before the pictures: they are no reason to lose results
             with stages.timed("pictures"):
                 _draw(run.folder, data, subsets, predictions, scores)
-            write_results(run.folder, results)  # with the time that they took
+            results.write(run.folder)  # with the seconds that pictures took
     return results
 
 
@@ -220,7 +199,7 @@ def _draw(
     data: Data,
     subsets: Mapping[str, GraphsTuple],
     predictions: Predictions,
-    scores: Mapping[str, Mapping[str, Any]],
+    scores: Mapping[str, SubsetScores],
 ) -> None:
     """Draws a run's pictures: curves of training, accuracy by size and label, and attention where there is some."""
     lines, sizes = read_lines(folder / "metrics.jsonl"), data.splits["train"].n_node
@@ -288,34 +267,3 @@ def _new_folder(name: str) -> Path:
             raise RunError(f"{folder}: can't be made ({error.strerror}); name another folder with --out") from error
         return folder
     raise AssertionError("the numbers ran out")
-
-
-def table(results: Mapping[str, Any], paper: Mapping[str, str], details: Sequence[str] = ()) -> str:
-    """Accuracy of each subset and attention AUC, mean and standard deviation over seeds, beside the paper's figures.
-
-    Args:
-      results: what `run` returns.
-      paper: the paper's figures by subset, and "auc"; "" or absent where it gives none.
-      details: more figures to show, by their names in the results: those of all subsets together.
-    """
-    subsets = dict(results["subsets"])
-    together = subsets.pop("all")
-    columns = [(title(key), subset["accuracy"], paper.get(key)) for key, subset in subsets.items()]
-    for i, auc in enumerate(together["attention_auc"]):
-        columns.append((f"AUC {i + 1}", auc, None) if i else ("AUC", auc, paper.get("auc")))
-    for key in details:
-        spreads = together[key] if isinstance(together[key], list) else [together[key]]
-        columns += [(title(key), of, None) for of in spreads]
-    seeds = len(columns[0][1]["values"])
-    rows = [
-        ["%", *(name for name, _, _ in columns)],
-        [f"{seeds} seed{'s' * (seeds > 1)}", *(f"{of['mean']:.1f} ± {of['std']:.1f}" for _, of, _ in columns)],
-        ["paper", *(of_paper or "-" for _, _, of_paper in columns)],
-    ]
-    return "\n".join("".join(f"{cell:<10}" if i == 0 else f"{cell:>14}" for i, cell in enumerate(row)) for row in rows)
-
-
-def title(name: str) -> str:
-    """The name of a subset or figure as tables and pictures show it."""
-    special = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
-    return special.get(name, name.removesuffix("_accuracy").replace("_", " ").capitalize())

@@ -1,6 +1,7 @@
-"""Tables as text in columns and as CSV files."""
+"""Tables, each format written once: text in columns, Markdown, HTML and CSV files."""
 
 import csv
+import html
 import io
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -8,13 +9,17 @@ from typing import Any
 
 from jattn.io import write_atomically
 
+from .results import TOGETHER, Results
 
-def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
-    """Rows as text, each column as wide as its widest cell.
+TITLES = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
+
+
+def as_text(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Returns rows as text, each column as wide as its widest cell.
 
     Args:
-      rows: of as many cells each.
-      left: columns whose cells stand at the left.
+      rows: of as many cells each, headings first.
+      left: columns that are aligned at the left.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -27,8 +32,37 @@ def align_columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -
     return "\n".join(line.rstrip() for line in lines)
 
 
+def as_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows, headings first, as a Markdown table whose numbers are aligned at the right."""
+    headings, *lines = rows
+    rule = ["---", *["---:"] * (len(headings) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [headings, rule, *lines])
+
+
+def as_html(rows: Sequence[Sequence[str]], marked: str) -> str:
+    """Returns rows, headings first, as an HTML table.
+
+    Args:
+      rows: of as many cells each.
+      marked: how cells end that get the class "off".
+    """
+    headings, *lines = rows
+    parts = [f"<th>{html.escape(heading)}" for heading in headings]
+    for line in lines:
+        parts.append("<tr>")
+        off = [' class="off"' if cell.endswith(marked) else "" for cell in line]
+        parts += [f"<td{mark}>{html.escape(cell)}" for mark, cell in zip(off, line, strict=True)]
+    return f"<table><tr>{''.join(parts)}</table>"
+
+
 def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") -> None:
-    """Writes rows of the same columns as CSV, with a line before them if wanted; never half of them."""
+    """Writes rows with the same columns as a CSV file, never half of them.
+
+    Args:
+      file: where to.
+      rows: cells by column; of numbers, six digits are written.
+      first: text before the headings.
+    """
     text = io.StringIO(first)
     text.seek(0, io.SEEK_END)
     if rows:
@@ -36,3 +70,30 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
         table.writeheader()
         table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
     write_atomically(file, lambda temporary: temporary.write_text(text.getvalue(), "utf-8"))
+
+
+def score_table(results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> str:
+    """Returns accuracy and attention AUC, mean and standard deviation over networks, above the paper's figures.
+
+    Args:
+      results: a run's.
+      paper: the paper's figures by subset, and "auc"; "" or absent if it gives none.
+      details: further scores of all subsets together, by name.
+    """
+    columns = [(title(name), of.accuracy, paper.get(name)) for name, of in results.subsets.items() if name != TOGETHER]
+    for i, auc in enumerate(results.together.attention_auc):
+        columns.append((f"AUC {i + 1}", auc, None) if i else ("AUC", auc, paper.get("auc")))
+    for name in details:
+        columns += [(title(name), score, None) for score in results.together.layers(name)]
+    seeds = results.networks
+    rows = [
+        ["%", *(heading for heading, _, _ in columns)],
+        [f"{seeds} seed{'s' * (seeds > 1)}", *(str(score) for _, score, _ in columns)],
+        ["paper", *(figure or "-" for _, _, figure in columns)],
+    ]
+    return as_text(rows)
+
+
+def title(name: str) -> str:
+    """Returns the name of a subset or score as tables and pictures show it."""
+    return TITLES.get(name, name.removesuffix("_accuracy").replace("_", " ").capitalize())

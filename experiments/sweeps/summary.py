@@ -2,18 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jattn.evaluation import mean_std
-
 from ..run.folder import RunConfig, RunError, read_config
 from ..run.identity import RESULTS, settings_differences, settings_of
-from ..run.protocol import read_scores, title
-from ..run.tables import align_columns, write_csv
+from ..run.results import TOGETHER, MeanStd, Results, pooled
+from ..run.tables import as_text, title, write_csv
 from .attempts import last_status, reason, state
 from .grid import Job, is_drawn
 
@@ -74,7 +72,7 @@ class Finished(NamedTuple):
 
     job: Job
     about: RunConfig
-    results: Mapping[str, Any]
+    results: Results
 
     @property
     def draw(self) -> Mapping[str, Any]:
@@ -85,9 +83,8 @@ class Finished(NamedTuple):
     def kind(self) -> tuple[Any, ...]:
         """What has to be the same where scores stand in one row: drawn data or not, subsets, layers of every figure."""
         drawn = is_drawn(self.job, self.about.settings)
-        subsets, details = self.results["subsets"], self.job.experiment.details
-        layers = [len(subsets["all"][name]) for name in details if isinstance(subsets["all"][name], list)]
-        return drawn, *((name, len(of["attention_auc"])) for name, of in subsets.items()), *layers
+        layers = [len(self.results.together.layers(name)) for name in self.job.experiment.details]
+        return drawn, *((name, len(of.attention_auc)) for name, of in self.results.subsets.items()), *layers
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
@@ -130,8 +127,8 @@ def _read(job: Job, folder: Path) -> Finished:
         raise RunError(f"its config.json is missing; {remedy}")
     for of in settings_differences(about.settings, job.settings, ["data", *RESULTS]):
         raise RunError(f"its {of.name} is {of.there!r}, not {of.now!r}; {remedy}")
-    results = read_scores(folder, job.experiment.details)
-    if len(results["subsets"]["all"]["accuracy"]["values"]) != job.networks:
+    results = Results.read(folder, job.experiment.details)
+    if results.networks != job.networks:
         raise RunError(f"its results are not of {job.networks} networks; {remedy}")
     return Finished(job, about, results)
 
@@ -141,7 +138,7 @@ def _row(jobs: Sequence[Job], out: Path) -> Row:
     states = {job.name: state(out / job.name) for job in jobs} | dict.fromkeys(failures, "failed")
     first, asked = jobs[0], sum(job.networks for job in jobs)
     trained = sum(of.job.networks for of in finished)
-    seconds = sum(sum(of.results["seconds"].values()) for of in finished)
+    seconds = sum(of.results.total_seconds for of in finished)
     for name in [name for name, of in states.items() if of == "failed" and name not in failures]:
         failures[name] = reason(out / name, last_status(out / name))
     scores = _scores(finished) if finished else {}
@@ -149,33 +146,29 @@ def _row(jobs: Sequence[Job], out: Path) -> Row:
 
 
 def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
-    """The scores of all finished jobs' networks together."""
-    job, results = finished[0].job, [of.results["subsets"] for of in finished]
-    paper, scores = job.experiment.paper_figures(job.preset, job.settings), dict[str, Score]()
-    draws = [draw for of in finished for draw, _ in of.job.trained]
+    """Returns the scores of all finished jobs' networks together, by name."""
+    job, subsets = finished[0].job, [run.results.subsets for run in finished]
+    draws = [draw for run in finished for draw, _ in run.job.trained]
+    paper = job.experiment.paper_figures(job.preset, job.settings)
+    scores = dict[str, Score]()
 
-    def add(name: str, heading: str, spreads: Sequence[Any], figure: str = "") -> None:
-        pooled = mean_std([value for of in spreads for value in of["values"]])
-        error = standard_error(pooled["values"], draws)
-        scores[name] = Score(heading, pooled["mean"], pooled["std"], error, figure)
+    def add(name: str, heading: str, layers: Iterable[Sequence[MeanStd]], figure: str = "") -> None:
+        """Adds a score, layer by layer, from those of each job; the paper's figure is that of the first layer."""
+        for i, of_jobs in enumerate(layers):
+            score, number = pooled(of_jobs), f"{i + 1}" if i else ""
+            error = standard_error(score.values, draws)
+            shown = f"{heading} {number}".strip() if heading else ""
+            scores[f"{name}{number}"] = Score(shown, score.mean, score.std, error, "" if i else figure)
 
-    for subset in results[0]:
-        together, of_jobs = subset == "all", [of[subset] for of in results]
-        add(
-            f"{subset}_accuracy",
-            "" if together else title(subset),
-            [of["accuracy"] for of in of_jobs],
-            paper.get(subset, ""),
-        )
-        for i, layer in enumerate(zip(*(of["attention_auc"] for of in of_jobs), strict=True)):
-            number, figure = f"{i + 1}" if i else "", paper.get("auc", "") if together and not i else ""
-            add(f"{subset}_auc{number}", f"AUC {number}".strip() if together else "", layer, figure)
-    for detail in job.experiment.details:
-        spreads = [of["all"][detail] for of in results]
-        of_layers = [spreads] if isinstance(spreads[0], dict) else list(zip(*spreads, strict=True))
-        for i, of_layer in enumerate(of_layers):
-            number = f"{i + 1}" if i else ""
-            add(f"all_{detail}{number}", f"{title(detail)} {number}".strip(), of_layer)
+    for name in subsets[0]:
+        same, together = [of_job[name] for of_job in subsets], name == TOGETHER
+        heading, auc_heading, auc_figure = ("", "AUC", paper.get("auc", "")) if together else (title(name), "", "")
+        add(f"{name}_accuracy", heading, [[of_job.accuracy for of_job in same]], paper.get(name, ""))
+        aucs = zip(*(of_job.attention_auc for of_job in same), strict=True)
+        add(f"{name}_auc", auc_heading, aucs, auc_figure)
+    for name in job.experiment.details:
+        layers = zip(*(of_job[TOGETHER].layers(name) for of_job in subsets), strict=True)
+        add(f"{TOGETHER}_{name}", title(name), layers)
     return scores
 
 
@@ -205,7 +198,7 @@ def table(rows: Sequence[Row]) -> str:
         trained, asked = row.networks
         cells = [shown.get(heading, "-") for heading in headings]
         lines.append([label, f"{trained} of {asked}", *cells, f"{row.seconds:.0f}", jobs])
-    return align_columns(lines, left=(0, len(lines[0]) - 1))
+    return as_text(lines, left=(0, len(lines[0]) - 1))
 
 
 def write_summary(rows: Sequence[Row], file: Path) -> None:

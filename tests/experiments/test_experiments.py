@@ -226,12 +226,3 @@ def test_help_lists_presets_and_settings(capsys):
     shown = capsys.readouterr().out
     for word in ("supervised-gin-topk", "--teacher-epochs", "Attention at or under which a node is dropped"):
         assert word in shown
-
-
-def test_a_table_shows_dashes_where_the_paper_has_nothing():
-    spread = {"mean": 50.0, "std": 1.25, "values": [50.0]}
-    subset = {"accuracy": spread, "attention_auc": [spread, spread]}
-    shown = protocol.table({"subsets": {"orig": subset, "all": subset}}, {"orig": "66 ± 1"}).splitlines()
-    assert shown[0].split() == ["%", "Orig", "AUC", "AUC", "2"]
-    assert shown[1].split() == ["1", "seed", *(["50.0", "±", "1.2"] * 3)]
-    assert shown[2].split() == ["paper", "66", "±", "1", "-", "-"]

@@ -19,7 +19,8 @@ def jobs():
 
 def finish(job, out, accuracy, auc=()):
     subset = {"accuracy": mean_std(accuracy), "attention_auc": [mean_std(auc)] if auc else []}
-    subset |= dict.fromkeys(job.experiment.details, mean_std(accuracy))
+    score, layers = mean_std(accuracy), ("nodes_kept", "graphs_emptied")
+    subset |= {name: [score] if name in layers else score for name in job.experiment.details}
     folder, about = out / job.name, RunConfig(job.experiment.name, job.preset, job.settings)
     folder.mkdir()
     write_json(folder / "config.json", {"format": 2, **about._asdict()})

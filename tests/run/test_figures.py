@@ -6,6 +6,8 @@ from matplotlib.image import imread
 from pictures import assert_only_picture
 
 from experiments.run.figures import accuracy_figure, study_figure, training_figure
+from experiments.run.results import LabelScores, MeanStd, SizeScores, SubsetScores
+from jattn.evaluation import mean_std
 from jattn.plots import save
 
 
@@ -24,15 +26,11 @@ def line(stage, epoch, loss=(1.0, 2.0), auc=None):
     } | ({} if auc is None else {"attention_auc": auc})
 
 
-def spread(*values):
-    return {"std": None if None in values else float(np.std(values)), **curve(*values)}
-
-
 def scores(sizes, labels=(), values=(50.0, 70.0)):
     """Of a subset, every part with the same accuracies."""
-    part = {"accuracy": spread(*values), "graphs": 5}
-    by_nodes = [{"nodes": [least, most], **part} for least, most in sizes]
-    return {**part, "by_label": [{"label": label, **part} for label in labels], "by_nodes": by_nodes}
+    accuracy = MeanStd(**mean_std(list(values)))
+    by_label = tuple(LabelScores(label, accuracy, 5) for label in labels)
+    return SubsetScores(accuracy, by_label=by_label, by_nodes=tuple(SizeScores(nodes, accuracy, 5) for nodes in sizes))
 
 
 def labels(figure):
@@ -75,7 +73,7 @@ def test_a_curve_for_each_subset_by_size_and_by_label():
         "Orig": scores([(4, 10), (11, 25)], range(11)),
         "Large": scores([(26, 60), (61, 100), (101, 200)], [1, 3]),
     }
-    figure = accuracy_figure(subsets | {"All": {"accuracy": spread(1.0, 2.0), "graphs": 9}}, trained=(4, 25))
+    figure = accuracy_figure(subsets | {"All": SubsetScores(MeanStd(**mean_std([1.0, 2.0])))}, trained=(4, 25))
     by_nodes, by_label = figure.axes
     assert [axes.get_xlabel() for axes in figure.axes] == ["number of nodes", "label"]
     assert [line.get_xdata().tolist() for line in by_nodes.lines] == [[7, 18], [43, 80.5, 150.5]]
@@ -101,7 +99,7 @@ def test_the_band_is_a_standard_deviation_within_0_to_100():
         ({"Orig": scores([], [])}, (4, 25)),
         ({"Orig": scores([(9, 9)], [3])}, (9, 9)),
         ({"Orig": scores([(1, 2), (3, 9)], [0, 1], values=(50.0,))}, (1, 1)),
-        ({"Orig": scores([(1, 2), (3, 9)], [0, 1], values=(None, 50.0))}, (1, 9)),
+        ({"Orig": scores([(1, 2), (3, 9)], [0, 1], values=(np.nan, 50.0))}, (1, 9)),
         ({"Orig": scores([(0, 2), (3, 90)])}, (0, 9)),
         ({f"Subset {i}": scores([(i + 1, 9), (10, 9000)], range(20)) for i in range(6)}, (4, 25)),
     ],

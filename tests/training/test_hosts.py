@@ -71,22 +71,22 @@ def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     assert f"stopped; with --out {out} the same command goes on" in said[0][1]
 
 
-FULL = 'raise OSError(28, "No space left on device")'
+def with_full_disk(module, function):
+    """A line that makes a function of the experiments fail as on a full disk."""
+    failing = 'def full(*_, **__): raise OSError(28, "No space left on device")'
+    return f"import experiments.{module} as module\n{failing}\nmodule.{function} = full"
 
 
 @pytest.mark.parametrize(
     ("first", "message"),
     [
         (
-            f"from jattn import checkpoints\ndef full(*_, **__): {FULL}\ncheckpoints.ocp.CheckpointManager.save = full",
+            with_full_disk("run.checkpoints", "ocp.CheckpointManager.save"),
             "checkpoints can't be written (No space left on device); those before are kept",
         ),
-        (
-            f"from experiments import stages\ndef full(*_): {FULL}\nstages.Progress.show = full",
-            "No space left on device",
-        ),
-        (f"from experiments import protocol\ndef full(*_): {FULL}\nprotocol.write_results = full", "No space left on"),
-        (f"from experiments import colors\ndef full(*_): {FULL}\ncolors.generate_colors = full", "No space left on"),
+        (with_full_disk("run.stages", "Progress.show"), "No space left on device"),
+        (with_full_disk("run.results", "write_results"), "No space left on device"),
+        (with_full_disk("colors", "generate_colors"), "No space left on device"),
     ],
 )
 def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_its_message(first, message, tmp_path):
@@ -102,7 +102,7 @@ def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_it
 
 
 def test_an_unexpected_error_in_one_of_two_processes_ends_both_within_seconds(tmp_path):
-    broken = "from experiments import stages\ndef broken(*_): return 1 / 0\nstages.spread = broken"
+    broken = "from experiments.run import stages\ndef broken(*_): return 1 / 0\nstages.mean_std = broken"
     processes = start_two(tmp_path / "run", "--epochs", "2", "--teacher-epochs", "1", first=broken)
     said = processes[0].communicate(timeout=120)[1]
     failed = time.monotonic()

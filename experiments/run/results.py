@@ -1,0 +1,208 @@
+"""The results of a run: scores of each test subset over all networks, and the seconds of each stage.
+
+Every experiment writes them to `results.json` and every table reads them from there, through the classes of this file.
+Scores are percentages from 0 to 100.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jattn.evaluation import mean_std
+
+from .folder import RESULTS, RunError, read_results, write_results
+
+TOGETHER = "all"  # the subset that all test subsets make together
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """A score of several networks.
+
+    Attributes:
+      mean: NaN if a value is not finite, as in `std`.
+      std: standard deviation (ddof 0).
+      values: one for each network, draw after draw of training graphs and seed after seed.
+    """
+
+    mean: float
+    std: float
+    values: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.std:.1f}"
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """Accuracy on the graphs of one label."""
+
+    label: float
+    accuracy: MeanStd
+    graphs: int
+
+
+@dataclass(frozen=True)
+class SizeScores:
+    """Accuracy on the graphs whose numbers of nodes are within a range, its ends included."""
+
+    nodes: tuple[int, int]
+    accuracy: MeanStd
+    graphs: int
+
+
+@dataclass(frozen=True)
+class SubsetScores:
+    """Scores on one test subset. What was not measured is None, or empty where it has an entry for each layer.
+
+    Attributes:
+      accuracy: share of graphs predicted rightly.
+      attention_auc: area under the ROC curve of attention, for each pooling layer.
+      graphs: how many there are; the mean over networks if each was tested on graphs of its own.
+      nodes_kept: share of nodes left by each pooling layer.
+      graphs_emptied: share of graphs without any node left, for each pooling layer.
+      balanced_accuracy: mean over classes of the accuracy on each.
+      majority_accuracy: accuracy of always predicting the largest class.
+      predicted: share of graphs predicted to be of each class.
+      by_label: accuracy by label; not for all subsets together.
+      by_nodes: accuracy by number of nodes; not for all subsets together.
+    """
+
+    accuracy: MeanStd
+    attention_auc: tuple[MeanStd, ...] = ()
+    graphs: int | None = None
+    nodes_kept: tuple[MeanStd, ...] = ()
+    graphs_emptied: tuple[MeanStd, ...] = ()
+    balanced_accuracy: MeanStd | None = None
+    majority_accuracy: MeanStd | None = None
+    predicted: tuple[MeanStd, ...] | None = None
+    by_label: tuple[LabelScores, ...] | None = None
+    by_nodes: tuple[SizeScores, ...] | None = None
+
+    def layers(self, name: str) -> tuple[MeanStd, ...]:
+        """Returns a score by its name: one entry for each layer or class, one alone if it is of the whole network.
+
+        Raises:
+          ValueError: it was not measured.
+        """
+        score = getattr(self, name)
+        if score is None:
+            raise ValueError(f"{name} was not measured")
+        return score if isinstance(score, tuple) else (score,)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a run.
+
+    Attributes:
+      subsets: scores by test subset, "all" among them.
+      seconds: what each stage of the run took.
+      tuned: what a study chose, if there was one.
+    """
+
+    subsets: Mapping[str, SubsetScores]
+    seconds: Mapping[str, float]
+    tuned: Mapping[str, Any] | None = None
+
+    @property
+    def together(self) -> SubsetScores:
+        """Scores on all test subsets together."""
+        return self.subsets[TOGETHER]
+
+    @property
+    def networks(self) -> int:
+        """How many networks were tested."""
+        return len(self.together.accuracy.values)
+
+    @property
+    def total_seconds(self) -> float:
+        """The seconds of all stages."""
+        return sum(self.seconds.values())
+
+    def write(self, folder: Path) -> None:
+        """Writes `results.json`, which makes a run finished."""
+        write_results(folder, _without_none(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path, details: Sequence[str] = ()) -> "Results":
+        """Returns the results of a finished run.
+
+        Args:
+          folder: the run's.
+          details: scores of all subsets together that have to be there besides accuracy and AUC, by name.
+
+        Raises:
+          RunError: `results.json` is damaged, lacks a score, or has scores of different numbers of networks.
+        """
+        found = read_results(folder, ["subsets", "seconds"])
+        try:
+            seconds = {name: _number(value) for name, value in found["seconds"].items()}
+            results = cls(subset_scores(found["subsets"]), seconds, found.get("tuned"))
+            scores = [score for of in results.subsets.values() for score in (of.accuracy, *of.attention_auc)]
+            scores += [score for name in details for score in results.together.layers(name)]
+            if {len(score.values) for score in scores} != {results.networks}:
+                raise ValueError("numbers of networks differ")
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            remedy = "remove it, and the same command makes it again"
+            raise RunError(f"{folder / RESULTS}: not all scores are there; {remedy}") from error
+        return results
+
+
+def subset_scores(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, SubsetScores]:
+    """Returns the scores that `jattn.evaluation.evaluate` computes, or a results file has, as `SubsetScores`."""
+    return {name: _subset(found) for name, found in scores.items()}
+
+
+def pooled(scores: Sequence[MeanStd]) -> MeanStd:
+    """Returns the score of the networks of several runs together."""
+    return _mean_std(mean_std([value for score in scores for value in score.values]))
+
+
+def _subset(found: Mapping[str, Any]) -> SubsetScores:
+    def several(name: str) -> tuple[MeanStd, ...]:
+        return tuple(map(_mean_std, found.get(name, ())))
+
+    def one(name: str) -> MeanStd | None:
+        return _mean_std(found[name]) if name in found else None
+
+    by_label = [LabelScores(_number(of["label"]), *_part(of)) for of in found.get("by_label", ())]
+    by_nodes = [SizeScores((of["nodes"][0], of["nodes"][1]), *_part(of)) for of in found.get("by_nodes", ())]
+    return SubsetScores(
+        accuracy=_mean_std(found["accuracy"]),
+        attention_auc=several("attention_auc"),
+        graphs=found.get("graphs"),
+        nodes_kept=several("nodes_kept"),
+        graphs_emptied=several("graphs_emptied"),
+        balanced_accuracy=one("balanced_accuracy"),
+        majority_accuracy=one("majority_accuracy"),
+        predicted=several("predicted") if "predicted" in found else None,
+        by_label=tuple(by_label) if "by_label" in found else None,
+        by_nodes=tuple(by_nodes) if "by_nodes" in found else None,
+    )
+
+
+def _part(found: Mapping[str, Any]) -> tuple[MeanStd, int]:
+    return _mean_std(found["accuracy"]), found["graphs"]
+
+
+def _mean_std(found: Mapping[str, Any]) -> MeanStd:
+    return MeanStd(_number(found["mean"]), _number(found["std"]), tuple(map(_number, found["values"])))
+
+
+def _number(value: Any) -> Any:
+    """Returns a number; NaN for null."""
+    if value is None:
+        return math.nan
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return value
+
+
+def _without_none(value: Any) -> Any:
+    """Returns nested dicts without entries that are None."""
+    if isinstance(value, Mapping):
+        return {name: _without_none(item) for name, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
