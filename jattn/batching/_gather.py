@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
 from jattn.batching._buckets import Bucket, DenseStorage, power_of_2
-from jattn.graphs import OneHot, expect_usable
+from jattn.graphs import OneHot, check
 from jattn.nn import Topology, block_topology, sparse_topology
 from jattn.nn._kernels import EllCoo
 from jattn.nn._topology import over_features
@@ -67,12 +67,11 @@ def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
         splits of many sizes.
 
     Raises:
-      ValueError: there are no graphs, a field is missing or has the wrong shape, a label or a target attention is not
-        an allowed number, or an edge leaves its graph or lacks its reverse.
+      ValueError: there are no graphs, or `jattn.check` finds a fault.
     """
+    check(graphs)
     if not len(graphs.n_node):
         raise ValueError("graphs: expected at least one graph")
-    expect_usable(graphs)
     receivers = np.asarray(graphs.receivers)
     if (np.diff(receivers) < 0).any():
         order = np.argsort(receivers, kind="stable")

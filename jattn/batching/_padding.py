@@ -9,7 +9,7 @@ from jraph import GraphsTuple
 
 from jattn._options import expect_mask
 from jattn.batching._buckets import Bucket
-from jattn.graphs import expect_padded, expect_undirected
+from jattn.graphs import expect_one_tuple, expect_padded, expect_undirected, expect_values
 from jattn.nn._topology import over_features
 
 
@@ -22,8 +22,16 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
       bucket: size of the batch. Default: the smallest that holds the graphs, rounded up to multiples of 8.
 
     Raises:
-      ValueError: the bucket is too small, or an edge leaves its graph or lacks its reverse.
+      ValueError: the bucket is too small, an edge leaves its graph or lacks its reverse, or jattn's own fields, where
+        present, are not finite numbers.
+
+    >>> from jattn import from_arrays
+    >>> graph = from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])
+    >>> pad(graph).n_node.tolist()  # the second graph is padding
+    [2, 6]
     """
+    expect_one_tuple(graphs)
+    expect_values(graphs)
     expect_undirected(graphs)
     needed = Bucket(
         nodes=int(np.sum(graphs.n_node)) + 1,

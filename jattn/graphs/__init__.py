@@ -1,27 +1,36 @@
-"""Graphs: building, checking and converting jraph's `GraphsTuple`s; weights by proximity.
+"""Graphs: building, checking and converting jraph's `GraphsTuple`s; edge weights by proximity.
 
-Everywhere in jattn a set of graphs is one `jraph.GraphsTuple` whose fields are
+In jattn a set of graphs is one `jraph.GraphsTuple` with these fields:
 
-    nodes      {"features": [nodes, features], "attention": [nodes]}   attention: target, >= 0, all zero where unknown
-    edges      [edges]      weight of each directed edge; an undirected edge stands there in both directions
-    senders    [edges]      node ids over all graphs, int32
+    nodes      {"features": [nodes, features], "attention": [nodes]}   attention: the target, >= 0, all 0 if unknown
+    edges      [edges]      weight of each directed edge; an undirected edge is listed in both directions
+    senders    [edges]      node ids, counted over all graphs, int32
     receivers  [edges]
-    globals    {"label": [graphs]}   class, or value to regress
+    globals    {"label": [graphs]}   a class, or a value to regress
     n_node     [graphs]
     n_edge     [graphs]
 
-Features may be a `OneHot`, which keeps them as integers until a batch is made.
+Features may be a `OneHot`, which stores them as integers until a batch is gathered.
 
-Complete graphs whose weights follow from the places of their nodes list no edges: `edges` is a `Proximity`, senders and
-receivers are empty, and nodes have "position" [nodes, dimensions] besides.
+Complete graphs whose weights are a function of node positions list no edges: `edges` is a `Proximity`, senders and
+receivers are empty, and nodes also have "position" [nodes, dimensions].
 
-Other fields of nodes and globals are the user's and stay as they are; jattn's own begin with `_jattn`.
+Other fields of nodes and globals belong to the user and are kept. Names that begin with `_jattn` are reserved.
 
-On the host the arrays are numpy's, on the device jax's. `jraph.batch_np` joins several into one.
+Arrays are numpy's on the host, jax's on the device. `jraph.batch_np` joins several GraphsTuples into one.
 """
 
 from jattn.graphs._build import from_arrays, from_dense, from_networkx, select
-from jattn.graphs._check import GRAPH_ID, TERMS, check, expect_padded, expect_target, expect_undirected, expect_usable
+from jattn.graphs._check import (
+    GRAPH_ID,
+    TERMS,
+    check,
+    expect_one_tuple,
+    expect_padded,
+    expect_target,
+    expect_undirected,
+    expect_values,
+)
 from jattn.graphs._one_hot import OneHot
 from jattn.graphs._proximity import Proximity, list_edges
 
@@ -31,10 +40,11 @@ __all__ = [
     "OneHot",
     "Proximity",
     "check",
+    "expect_one_tuple",
     "expect_padded",
     "expect_target",
     "expect_undirected",
-    "expect_usable",
+    "expect_values",
     "from_arrays",
     "from_dense",
     "from_networkx",

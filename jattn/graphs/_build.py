@@ -1,4 +1,4 @@
-"""Building GraphsTuples from arrays, networkx and dense adjacency; choosing some of a set."""
+"""Building GraphsTuples from arrays, adjacency matrices and networkx; selecting some graphs of a set."""
 
 from collections.abc import Hashable
 
@@ -10,7 +10,7 @@ from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
 from jattn._options import as_float, expect_mask
-from jattn.graphs._check import check
+from jattn.graphs._check import check, expect_one_tuple
 from jattn.graphs._proximity import Proximity
 
 
@@ -28,16 +28,21 @@ def from_arrays(
     Args:
       features: input features, [nodes, features].
       senders: first node of each directed edge, [edges], counted from 0.
-      receivers: second node of each directed edge, [edges]. Each edge has to be there in both directions.
-      weights: edge weights, [edges]; 1 where not given. Both directions carry the same.
-      attention: target attention, [nodes], at least 0; it is normalised where it is used. Zero where not given.
-      label: the graph's class (an integer of 32 bits) or the value to regress.
+      receivers: second node of each directed edge, [edges]. List every undirected edge in both directions.
+      weights: edge weights, [edges], equal in both directions. Default: 1.
+      attention: target attention, [nodes], at least 0; it is normalised when it is used. Default: 0.
+      label: the graph's class (an integer of 32 bits) or the value to regress (a float).
 
     Returns:
-      A numpy `GraphsTuple` of one graph, its fields as listed at the head of `jattn.graphs`.
+      A numpy `GraphsTuple` of one graph, with the fields that `jattn.graphs` lists.
 
     Raises:
-      ValueError: an array has the wrong shape, a value is not finite, a node is out of range, an edge has no reverse.
+      ValueError: an array has the wrong shape, a value is not finite, a node is out of range, an edge is listed twice
+        or has no reverse.
+
+    >>> graph = from_arrays([[1.0], [2.0], [3.0]], senders=[0, 1, 1, 2], receivers=[1, 0, 2, 1], label=1)
+    >>> graph.n_node.tolist(), graph.n_edge.tolist()
+    ([3], [4])
     """
     x = np.asarray(features) if getattr(features, "dtype", None) == np.uint8 else _numbers("features", features)
     if x.ndim != 2:
@@ -66,7 +71,20 @@ def from_dense(
     attention: ArrayLike | None = None,
     label: float = 0,
 ) -> GraphsTuple:
-    """One graph from a symmetric weighted adjacency, [nodes, nodes], numpy's or scipy's; else as `from_arrays`."""
+    """One graph from a symmetric matrix of edge weights, dense or of scipy.sparse.
+
+    Args:
+      features: input features, [nodes, features].
+      adjacency: A, [nodes, nodes]; 0 means no edge.
+      attention: as in `from_arrays`.
+      label: as in `from_arrays`.
+
+    Raises:
+      ValueError: the matrix is not symmetric or has the wrong shape, or as in `from_arrays`.
+
+    >>> from_dense([[1.0], [2.0]], [[0, 0.5], [0.5, 0]]).edges.tolist()
+    [0.5, 0.5]
+    """
     is_sparse = scipy.sparse.issparse(adjacency)
     matrix = scipy.sparse.csr_array(adjacency) if is_sparse else _numbers("adjacency", adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -74,7 +92,7 @@ def from_dense(
     count = len(_numbers("features", features))
     if matrix.shape[0] != count:
         raise ValueError(f"adjacency: {matrix.shape[0]} nodes, but features has {count}")
-    senders, receivers = matrix.nonzero()  # entries that are listed twice are added up before
+    senders, receivers = matrix.nonzero()  # scipy has added up entries that are listed twice
     weights = np.asarray(matrix[senders, receivers]).reshape(-1)
     return from_arrays(features, senders, receivers, weights=weights, attention=attention, label=label)
 
@@ -87,17 +105,23 @@ def from_networkx(
     attention: str = "attention",
     label: float = 0,
 ) -> GraphsTuple:
-    """One graph from an undirected networkx graph, nodes in its own order.
+    """One graph from an undirected networkx graph, with its nodes in the same order.
 
     Args:
       graph: an undirected graph without parallel edges.
-      features: the node attribute that holds a node's features, a number or a sequence of equal length for all nodes.
-      weight: the edge attribute that holds a weight; 1 where an edge lacks it.
-      attention: the node attribute that holds the target attention; 0 where a node lacks it.
+      features: name of the node attribute with the input features: a number, or a sequence of the same length for each
+        node.
+      weight: name of the edge attribute with the weight; an edge without it has weight 1.
+      attention: name of the node attribute with the target attention; a node without it has 0.
       label: as in `from_arrays`.
 
     Raises:
-      ValueError: the graph is directed or a multigraph, or a node lacks its features.
+      ValueError: the graph is directed or a multigraph, a node has no features, or as in `from_arrays`.
+
+    >>> triangle = nx.complete_graph(3)
+    >>> nx.set_node_attributes(triangle, {node: [float(node)] for node in triangle}, "features")
+    >>> from_networkx(triangle).n_edge.tolist()
+    [6]
     """
     if graph.is_directed() or graph.is_multigraph():
         raise ValueError(
@@ -124,15 +148,21 @@ def from_networkx(
 
 
 def select(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
-    """Some of a numpy `GraphsTuple`'s graphs.
+    """Some graphs of a numpy `GraphsTuple`.
 
     Args:
       graphs: host-side.
-      ids: their numbers in the order wanted, which count from 0 and may repeat; or a slice, or a mask of all graphs.
+      ids: indices of graphs, counted from 0, in any order and maybe repeated; or a slice; or a mask of all graphs.
 
     Raises:
-      ValueError: an id is out of range or no whole number, or a mask is not as long as there are graphs.
+      ValueError: an index is out of range or not an integer, or a mask is not one boolean per graph.
+
+    >>> import jraph
+    >>> graphs = jraph.batch_np([from_arrays(np.ones((nodes, 1)), [], []) for nodes in (2, 3, 4)])
+    >>> select(graphs, [2, 0]).n_node.tolist()
+    [4, 2]
     """
+    expect_one_tuple(graphs)
     count = len(graphs.n_node)
     ids = np.arange(count)[ids] if isinstance(ids, slice) else np.asarray(ids)
     if ids.dtype == bool:
@@ -141,23 +171,22 @@ def select(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
     if ids.ndim != 1 or (ids.size and not np.issubdtype(ids.dtype, np.integer)):
         raise ValueError(f"ids: expected whole numbers, [chosen], got {ids.dtype} of shape {ids.shape}")
     ids = ids.astype(np.int64)
-    if (wrong := (ids < 0) | (ids >= count)).any():
-        raise ValueError(f"ids: {ids[wrong.argmax()]} is out of range: there are {count} graphs")
+    if (outside := (ids < 0) | (ids >= count)).any():
+        raise ValueError(f"ids: {ids[outside.argmax()]} is out of range: there are {count} graphs")
     nodes, edges = (np.insert(np.cumsum(sizes), 0, 0) for sizes in (graphs.n_node, graphs.n_edge))
 
     def rows(array: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        # Slices need no index of every row, which for millions of edges is larger than what it picks.
+        # With slices no index of every row is needed, which for millions of edges is larger than the rows.
         pieces = zip(bounds[ids].tolist(), bounds[ids + 1].tolist(), strict=True)
         return np.concatenate([array[:0], *(array[start:stop] for start, stop in pieces)])
 
     n_node, n_edge = graphs.n_node[ids], graphs.n_edge[ids]
-    moved = np.repeat((np.cumsum(n_node) - n_node - nodes[ids]).astype(np.int32), n_edge)
-    by_rule = isinstance(graphs.edges, Proximity)
+    offset = np.repeat((np.cumsum(n_node) - n_node - nodes[ids]).astype(np.int32), n_edge)
     return GraphsTuple(
         nodes=jax.tree.map(lambda array: rows(array, nodes), graphs.nodes),
-        edges=graphs.edges if by_rule else rows(graphs.edges, edges),
-        senders=rows(graphs.senders, edges) + moved,
-        receivers=rows(graphs.receivers, edges) + moved,
+        edges=graphs.edges if isinstance(graphs.edges, Proximity) else rows(graphs.edges, edges),
+        senders=rows(graphs.senders, edges) + offset,
+        receivers=rows(graphs.receivers, edges) + offset,
         globals={name: array[ids] for name, array in graphs.globals.items()},
         n_node=n_node,
         n_edge=n_edge,
@@ -178,16 +207,19 @@ def _indices(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:
-    """As float32; raises where rows differ in length, or an entry is no number."""
+    """Values as float32; raises `ValueError` if rows differ in length, or an entry is not a real number."""
     try:
-        return np.asarray(values, np.float32)
+        array = np.asarray(values)
+        if array.dtype.kind in "cSU":
+            raise TypeError(f"got {array.dtype}")
+        return array.astype(np.float32)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: expected an array of numbers, its rows of equal length ({error})") from error
+        raise ValueError(f"{name}: expected an array of real numbers, its rows of equal length ({error})") from error
 
 
 def _label(label: float) -> np.ndarray:
     if not isinstance(label, int | np.integer):
         return np.asarray([as_float("label", label)], np.float32)
     if not -(2**31) <= label < 2**31:
-        raise ValueError(f"label: {label} is no integer of 32 bits; a value to regress is a float")
+        raise ValueError(f"label: {label} is no integer of 32 bits; give a value to regress as a float")
     return np.asarray([label], np.int32)

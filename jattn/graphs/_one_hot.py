@@ -1,4 +1,4 @@
-"""One-hot features kept as integers: made dense for the nodes of a batch alone, on the device."""
+"""One-hot features stored as integers; only the nodes of a batch are made dense, on the device."""
 
 from typing import Any
 
@@ -10,14 +10,17 @@ from flax import struct
 
 @struct.dataclass
 class OneHot:
-    """Stands for an array of features, [nodes, columns + others], that has 1 in some columns and 0 elsewhere.
+    """One-hot features [nodes, columns + others] in sparse form.
 
-    A data set's node labels or degrees may make thousands of columns, of which each node has a 1 in one or few.
+    The node labels or degrees of a data set may need thousands of columns, of which one or few are 1 for a node.
 
     Attributes:
-      codes: the columns in which each node has a 1, [nodes, labels]; -1 for none.
+      codes: the columns that are 1 for each node, [nodes, labels]; -1 stands for none.
       others: further features, [nodes, others], or None.
-      columns: how many columns the codes are of.
+      columns: number of one-hot columns.
+
+    >>> OneHot(np.array([[0], [2], [-1]]), columns=3).dense().tolist()
+    [[1, 0, 0], [0, 0, 1], [0, 0, 0]]
     """
 
     codes: Any
@@ -26,17 +29,17 @@ class OneHot:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the array that it stands for."""
+        """Shape of the dense array."""
         return len(self.codes), self.columns + (0 if self.others is None else self.others.shape[1])
 
     @property
     def ndim(self) -> int:
-        """Of the array that it stands for."""
+        """Number of axes of the dense array."""
         return 2
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the array that it stands for."""
+        """Type of the dense array."""
         return np.dtype(np.uint8 if self.others is None else np.float32)
 
     def __len__(self) -> int:
@@ -46,15 +49,15 @@ class OneHot:
         return np.asarray(jax.device_get(self).dense(), dtype)
 
     def astype(self, dtype: Any) -> Any:
-        """The array that it stands for, of a type."""
+        """The dense array, converted to a type."""
         return self.dense().astype(dtype)
 
     def dense(self) -> Any:
-        """The array that it stands for; numpy's where the codes are, jax's otherwise."""
+        """The dense array: numpy's if the codes are numpy's, jax's otherwise."""
         xp: Any = np if isinstance(self.codes, np.ndarray) else jnp
-        places = xp.arange(self.columns, dtype=self.codes.dtype)
+        columns = xp.arange(self.columns, dtype=self.codes.dtype)
         ones = xp.zeros((len(self.codes), self.columns), bool)
         for i in range(self.codes.shape[1]):
-            ones = ones | (self.codes[:, i, None] == places)
+            ones = ones | (self.codes[:, i, None] == columns)
         ones = ones.astype(np.uint8)
         return ones if self.others is None else xp.concatenate([ones.astype(np.float32), self.others], axis=1)

@@ -1,4 +1,4 @@
-"""Complete graphs whose edge weights follow from where their nodes are, as those of superpixels do."""
+"""Complete graphs whose edge weights are a function of node positions, such as graphs of superpixels."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +9,14 @@ from jraph import GraphsTuple
 
 @struct.dataclass
 class Proximity:
-    """Weights of complete graphs without self-loops: exp(-d / width) for two nodes at a distance d.
+    """Edge weights of complete graphs without self-loops: exp(-d / width) for two nodes at distance d.
 
-    It stands in the `edges` of a `GraphsTuple` where a list of weights would, as a pytree without leaves; nodes have
-    "position" [nodes, dimensions] then.
+    It takes the place of the weights in the `edges` of a `GraphsTuple`, as a pytree without leaves. The nodes have
+    "position" [nodes, dimensions].
 
     Attributes:
-      width: in the units of positions, or of their square where `squared`.
-      squared: whether weights are exp(-d^2 / width).
+      width: in units of the positions, or of their squares if `squared`.
+      squared: whether the weights are exp(-d^2 / width).
 
     >>> Proximity(width=0.5).weights(np.array([0.0, 0.0]), np.array([[0.0, 0.0], [0.3, 0.4]])).tolist()
     [1.0, 0.368]
@@ -32,8 +32,8 @@ class Proximity:
     def weights(
         self, a: Float[Array | np.ndarray, "... dimensions"], b: Float[Array | np.ndarray, "... dimensions"]
     ) -> Float[Array, "..."]:
-        """The weights between nodes at `a` and other nodes at `b`, whose shapes broadcast."""
-        squares = sum((a[..., k] - b[..., k]) ** 2 for k in range(a.shape[-1]))  # no array of differences
+        """Weights between nodes at positions `a` and `b`, whose shapes broadcast."""
+        squares = sum((a[..., k] - b[..., k]) ** 2 for k in range(a.shape[-1]))  # without an array of all differences
         if self.squared:
             return jnp.exp(-squares / self.width)
         apart = squares > 0  # the root has no finite derivative at 0
@@ -41,20 +41,25 @@ class Proximity:
 
 
 def list_edges(graphs: GraphsTuple) -> GraphsTuple:
-    """Host-side graphs of a `Proximity` with every edge listed, n (n - 1) for a graph of n nodes.
+    """Host-side graphs of a `Proximity` with all edges listed, n (n - 1) for a graph of n nodes.
 
     Raises:
-      ValueError: their edges are listed already.
+      ValueError: the edges are listed already.
+
+    >>> import jattn
+    >>> graph = jattn.datasets.image_graphs(np.eye(8), segmentation=jattn.datasets.Segmentation(segments=4))
+    >>> list_edges(graph).n_edge.tolist() == [n * (n - 1) for n in graph.n_node.tolist()]
+    True
     """
-    rule = graphs.edges
-    if not isinstance(rule, Proximity):
+    proximity = graphs.edges
+    if not isinstance(proximity, Proximity):
         raise ValueError("graphs: their edges are listed already")
     n_node, position = np.asarray(graphs.n_node), np.asarray(graphs.nodes["position"])
     ends = [np.zeros((2, 0), int)]
     for start, n in zip(np.cumsum(n_node) - n_node, n_node, strict=True):
         ends.append(start + np.stack(np.nonzero(~np.eye(n, dtype=bool))))
     senders, receivers = np.concatenate(ends, axis=1).astype(np.int32)
-    weights = np.asarray(rule.weights(position[senders], position[receivers]))
+    weights = np.asarray(proximity.weights(position[senders], position[receivers]))
     return graphs._replace(
         edges=weights, senders=senders, receivers=receivers, n_edge=(n_node * (n_node - 1)).astype(np.int32)
     )

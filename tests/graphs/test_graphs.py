@@ -1,11 +1,13 @@
 """Graphs from arrays, dense matrices and networkx are the same graph, and what is wrong with one is said precisely."""
 
+import jax.numpy as jnp
 import jraph
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
 
+from jattn.batching import device_put, pad
 from jattn.graphs import check, from_arrays, from_dense, from_networkx
 
 FEATURES = np.array([[1.0, 2], [3, 4], [5, 6], [7, 8]])
@@ -23,6 +25,11 @@ def by_arrays(**changes):
         "label": 3,
     }
     return from_arrays(**{**arguments, **changes})
+
+
+def with_nodes(**fields):
+    graph = by_arrays()
+    return graph._replace(nodes={**graph.nodes, **fields})
 
 
 def by_networkx():
@@ -140,7 +147,7 @@ def test_the_smallest_ring_is_accepted():
         (lambda: by_arrays(senders=[0.0, 1, 1, 2, 2]), "senders: expected integers, got float64"),
         (
             lambda: from_arrays(FEATURES, [0, 1, 1], [1, 0, 2]),
-            "edge 2 (1 -> 2) has no reverse: an undirected edge is listed in both directions",
+            "edge 2 (1 -> 2) has no reverse: list every undirected edge in both directions",
         ),
         (
             lambda: from_arrays(FEATURES, [0, 1, 0, 1], [1, 0, 1, 0]),
@@ -151,7 +158,7 @@ def test_the_smallest_ring_is_accepted():
         (lambda: from_dense(FEATURES, np.ones((3, 3))), "adjacency: 3 nodes, but features has 4"),
         (
             lambda: from_dense(FEATURES[:2], [[0, 1], [0, 0]]),
-            "edge 0 (0 -> 1) has no reverse: an undirected edge is listed in both directions",
+            "edge 0 (0 -> 1) has no reverse: list every undirected edge in both directions",
         ),
     ],
 )
@@ -202,8 +209,8 @@ def test_a_scipy_adjacency_is_that_of_numpy(kind):
 @pytest.mark.parametrize(
     ("features", "label", "message"),
     [
-        ([[1.0], [2.0, 3.0]], 0, "features: expected an array of numbers, its rows of equal length"),
-        ([["a"], ["b"]], 0, "features: expected an array of numbers"),
+        ([[1.0], [2.0, 3.0]], 0, "features: expected an array of real numbers, its rows of equal length"),
+        ([["a"], ["b"]], 0, "features: expected an array of real numbers"),
         (np.zeros((2, 0)), 0, "features: there are no columns"),
         (np.ones((2, 1)), 2**40, "label: 1099511627776 is no integer of 32 bits"),
         (np.ones((2, 1)), "1", "label: expected a number, got '1'"),
@@ -221,3 +228,52 @@ def test_networkx_features_of_unequal_length_are_refused_by_name():
     graph.add_node("b", features=[1.0])
     with pytest.raises(ValueError, match=r"features: node 'b' has shape \(1,\), the first node \(2,\)"):
         from_networkx(graph)
+
+
+def twice_both_ways():
+    graph = by_arrays()
+    again = [np.concatenate([array, array[:2]]) for array in (graph.senders, graph.receivers, graph.edges)]
+    return graph._replace(senders=again[0], receivers=again[1], edges=again[2], n_edge=graph.n_edge + 2)
+
+
+@pytest.mark.parametrize("enter", [check, device_put, pad])
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (twice_both_ways, r"edge 5 \(0 -> 1\) is listed twice; add the weights up"),
+        (lambda: by_arrays()._replace(edges=np.full(5, np.nan)), r"weights\[0\] is nan: expected finite numbers"),
+        (lambda: by_arrays()._replace(edges=np.full(5, -1.0)), r"weights\[0\] is -1.0: expected at least 0"),
+        (lambda: with_nodes(features=FEATURES * 1j), "features: expected real numbers, got complex128"),
+        (lambda: with_nodes(attention=np.full(4, np.inf)), r"attention\[0\] is inf: expected finite numbers"),
+        (lambda: with_nodes(features=np.full((4, 1), np.nan)), r"features\[0, 0\] is nan: expected finite numbers"),
+        (lambda: by_arrays()._replace(globals={"label": np.array([np.nan])}), r"label\[0\] is nan: expected finite"),
+        (lambda: by_arrays()._replace(globals={"label": np.array(["cat"])}), "label: expected real numbers, got <U3"),
+        (lambda: [by_arrays(), by_arrays()], r"graphs: expected one GraphsTuple, got a list of 2; jraph.batch_np"),
+        (lambda: {"features": FEATURES}, "graphs: expected a jraph.GraphsTuple, got dict"),
+    ],
+)
+def test_bad_graphs_are_refused_before_they_reach_the_device(enter, graph, message, unchecked_types):
+    with pytest.raises(ValueError, match=message):
+        enter(graph())
+
+
+def test_graphs_of_every_real_type_are_accepted():
+    graph = by_arrays()
+    for dtype in (np.float16, np.float64, np.int64, jnp.bfloat16):
+        check(graph._replace(edges=np.ones(5, dtype), nodes={**graph.nodes, "features": FEATURES.astype(dtype)}))
+
+
+def test_edges_without_a_single_weight_may_be_directed():
+    graph = by_arrays()
+    one_way = graph._replace(senders=graph.senders[:1], receivers=graph.receivers[:1], n_edge=np.array([1], np.int32))
+    assert pad(one_way._replace(edges=np.ones((1, 2)))).n_edge[0] == 1
+
+
+def test_complex_arguments_are_refused_by_name():
+    for name, values in (("features", FEATURES * 1j), ("weights", np.ones(5) * 1j), ("attention", np.ones(4) * 1j)):
+        with pytest.raises(ValueError, match=f"^{name}: expected an array of real numbers.*complex128"):
+            by_arrays(**{name: values})
+
+
+def test_padding_may_be_put_on_the_device_like_any_graph():
+    assert device_put(pad(by_arrays())).graphs.n_node.tolist() == [4, 4]
