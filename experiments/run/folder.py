@@ -77,11 +77,22 @@ class Run(NamedTuple):
       folder: where it is.
       lines: its metric lines.
       finished: whether all of it is there.
+      longer_config: if the folder has results of a shorter run, which this one continues: the new configuration.
     """
 
     folder: Path
     lines: MetricsLog
     finished: bool
+    longer_config: Mapping[str, Any] | None = None
+
+    def replace_shorter(self) -> None:
+        """Removes the results of the shorter run, if any, and writes this one's configuration.
+
+        Call it when the new results are about to be written: until then, configuration and results fit each other.
+        """
+        if self.longer_config is not None:
+            (self.folder / RESULTS).unlink(missing_ok=True)
+            write_json(self.folder / CONFIG, self.longer_config)
 
 
 class RunConfig(NamedTuple):
@@ -118,16 +129,16 @@ def open_run(folder: Path, about: RunConfig) -> Iterator[Run]:
             held.enter_context(FileLock(folder / ".lock", timeout=0))
             for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
                 left.unlink()
-            if _expect_same(folder, about):
-                results.unlink(missing_ok=True)
+            longer = _expect_same(folder, about) and results.exists()
+            config = {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()}
             if not results.exists():
-                write_json(config_file, {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()})
+                write_json(config_file, config)
             lines = held.enter_context(closing(MetricsLog(folder / "metrics.jsonl")))
         except Timeout:
             raise RunError(f"{folder}: another process runs there; wait for it, or choose another folder") from None
         except OSError as error:
             raise RunError(f"{folder}: can't write a run there ({error.strerror}); choose another folder") from error
-        yield Run(folder, lines, results.exists())
+        yield Run(folder, lines, results.exists() and not longer, config if longer else None)
 
 
 def is_finished(folder: Path, about: RunConfig) -> bool:

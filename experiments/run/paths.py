@@ -1,6 +1,7 @@
 """Paths that a command is given: ~ is the home; an address, or a folder that can't hold a run, is refused at once."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:")  # as gs:, which pathlib leaves of gs://
@@ -29,7 +30,7 @@ def run_folder(name: str, path: Path) -> Path:
     """`local_path` of a folder that can hold runs; nothing is made there.
 
     Raises:
-      ValueError: also where the folder's whole path has characters that checkpoints can't have in theirs.
+      ValueError: also if it or a folder above it is a file, or its path has characters that checkpoints can't have.
     """
     path = local_path(name, path)
     whole = str(path.absolute())
@@ -39,4 +40,8 @@ def run_folder(name: str, path: Path) -> Path:
         raise ValueError(f"{name}: {whole!a} is not UTF-8; choose another folder, or set PYTHONUTF8=1") from error
     if found := UNFIT.search(whole):
         raise ValueError(f"{name}: {found[0]} is not allowed in the path of a run, {whole}; choose another folder")
+    for part in (path, *path.parents):
+        with suppress(OSError):  # as of a folder that may not be read
+            if part.exists() and not part.is_dir():
+                raise ValueError(f"{name}: {part} is a file, expected a folder; choose another one")
     return path

@@ -185,6 +185,7 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
     results = None
     with fail_together():
         if is_main_process():
+            run.replace_shorter()
             save_network(run.folder / "weights.npz", network, params)
             results = Results(scores, stages.seconds, report.get("tuned"))
             results.write(run.folder)  # before the pictures: they are no reason to lose results

@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import jax
+
 from jattn.training._devices import ProcessError
 
 from .errors import fail
 from .folder import RunError
+
+_noted: list[int] = []  # signals to one of several processes between stages, until the next stage tells the others
 
 
 class Terminated(SystemExit):
@@ -37,13 +41,18 @@ def handling(handler: Callable[[int, FrameType | None], Any], numbers: Sequence[
 
 @contextmanager
 def exit_on_signal() -> Iterator[None]:
-    """Within, SIGTERM and Ctrl-C end the program at once, and so does what a user can mend, with a line that says what.
+    """Within, SIGTERM and Ctrl-C end the program at once, and so do errors that a user can mend, with a line of text.
 
-    SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error.
+    SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error. If several processes run as one,
+    SIGTERM to one of them waits for the next stage, where all of them end; a second one does not wait.
     """
+    several = jax.process_count() > 1
+    _noted.clear()
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise Terminated
+        if not several or _noted:
+            raise Terminated
+        _noted.append(number)
 
     try:
         with handling(end, [signal.SIGTERM]):
@@ -58,11 +67,11 @@ def exit_on_signal() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[Callable[[], bool]]:
-    """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came.
+    """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came, now or between stages.
 
     In the end `Terminated` or KeyboardInterrupt is raised if so. A second Ctrl-C does not wait.
     """
-    came: list[int] = []
+    came = list(_noted)
 
     def note(number: int, frame: FrameType | None) -> None:
         if came and number == signal.SIGINT:

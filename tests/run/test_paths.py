@@ -8,6 +8,7 @@ import pytest
 import tu_files
 
 from experiments import colors, sweep, tu
+from experiments.__main__ import main as command_line
 from experiments.paper import __main__ as paper
 from experiments.run import protocol
 from experiments.run.folder import RunError
@@ -104,6 +105,18 @@ def test_the_home_is_meant_by_its_sign(tmp_path, monkeypatch):
     assert (asked.out, asked.data_dir) == (tmp_path / "p", tmp_path / "data")
     with pytest.raises(ValueError, match="data_dir: gs:/b/data is an address"):
         colors.Colors(data_dir=Path("gs://b/data"))
+
+
+@pytest.mark.parametrize("command", [["sweep", "colors", "weak"], ["paper", "status"], ["initialization"], ["colors"]])
+@pytest.mark.parametrize("below", ["", "run"])
+def test_a_file_in_the_place_of_a_folder_is_refused_at_once(command, below, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stop:
+        command_line([*command, "--out", str(tmp_path / "file" / below)])
+    assert stop.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "out: " in said
+    assert "file is a file, expected a folder; choose another one" in said
 
 
 def test_values_of_a_sweep_may_have_commas_spaces_and_quotes(capsys):

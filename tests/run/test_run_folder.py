@@ -95,7 +95,16 @@ def test_a_study_may_be_made_longer_in_its_folder_and_is_not_finished_then(tmp_p
     open_and_close(tmp_path, Config(tune=10))
     finish(tmp_path)
     assert not is_finished(tmp_path, about(Config(tune=20)))
-    assert not open_and_close(tmp_path, Config(tune=20)).finished
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    run = open_and_close(tmp_path, Config(tune=20))
+    assert not run.finished
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before  # its results stay until others are
+    assert open_and_close(tmp_path, Config(tune=10)).finished
+    run.replace_shorter()
+    assert not (tmp_path / "results.json").exists()
+    assert json.loads((tmp_path / "config.json").read_text())["settings"]["tune"] == 20
+    finish(tmp_path)
+    assert is_finished(tmp_path, about(Config(tune=20)))
 
 
 def test_a_run_without_a_study_does_not_replace_one_with_it(tmp_path):

@@ -71,6 +71,21 @@ def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     assert f"stopped; with --out {out} the same command goes on" in said[0][1]
 
 
+def test_two_processes_end_together_where_one_of_them_is_asked_between_stages(tmp_path):
+    asked = """
+import os, signal
+from experiments.run.stages import StageTrainer
+compute = StageTrainer.leave_one_out_labels
+def ask_first(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return compute(*arguments)
+StageTrainer.leave_one_out_labels = ask_first"""
+    processes = start_two(tmp_path / "run", "--teacher-epochs", "1", first=asked)
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], said
+    assert f"stopped; with --out {tmp_path / 'run'} the same command goes on" in said[0][1]
+
+
 def with_full_disk(module, function):
     """A line that makes a function of the experiments fail as on a full disk."""
     failing = 'def full(*_, **__): raise OSError(28, "No space left on device")'
