@@ -1,4 +1,4 @@
-"""Evaluates models trained by the paper's authors on the data sets that their configurations name.
+"""Models that the paper's authors trained, evaluated on the data sets that their configurations name.
 
     python -m experiments.published FOLDER --data-dir DIR
 
@@ -39,10 +39,10 @@ def print_scores(
     data_dir: Path,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Prints, for every model of a folder, its accuracy on each test subset and its attention AUC, in per cent.
+    """Prints accuracy on each test subset and attention AUC of every model of a folder, in per cent.
 
     Args:
-      folder: Holds index.json and NAME.weights.npz of every model.
+      folder: Folder with index.json and NAME.weights.npz of every model.
       data_dir: Folder of the published data sets, zipped or not, and of MNIST's files.
       as_json: Print {"NAME": {"orig": ..., "auc_0": ...}} on standard output, and nothing else there.
     """

@@ -15,28 +15,28 @@ from ..initialization.figures import PALETTE, ZOOM, finish_panel
 from ..sweeps.grid import Job
 from ..sweeps.summary import read_finished, rows_of
 
-SHADES = {**PALETTE, "none": "0.6"}  # by what attention learns from; of networks without, what leaving nodes out says
+SHADES = {**PALETTE, "none": "0.6"}  # by supervision; "none": the AUC is that of leave-one-out attribution
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
 
 Row = Mapping[str, Any]
 
 
 def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
-    """A row for every network of those jobs that are finished; without damaged results, of which `read_rows` tells.
+    """Returns a row for every network of the finished jobs; damaged results, which `read_rows` reports, have none.
 
     Args:
-      jobs: of one task.
-      out: has their folders.
+      jobs: jobs of one task.
+      out: the folder of their folders.
 
     Returns:
-      Rows of "task", "row" (preset and settings that vary), "attention" (what it learns from), "data_seed" where there
-      are several draws of training graphs, "seed", and in per cent "auc", of the first pooling on all test graphs
-      together, NaN where there is none, and the accuracy on each subset and on "all".
+      Rows of "task", "row" (preset and varied settings), "attention" (its supervision), "data_seed" if there are
+      several draws of training graphs, "seed", "auc" (of the first pooling on all test graphs together; NaN without
+      one), and the accuracy on each subset and on "all", in per cent.
     """
     rows: list[Row] = []
-    for of_row in rows_of(jobs):
-        for job, _, results in read_finished(of_row, out)[0]:
-            drawn = hasattr(job.settings, "data_seeds")
+    for same_row in rows_of(jobs):
+        for job, _, results in read_finished(same_row, out)[0]:
+            has_draws = hasattr(job.settings, "data_seeds")
             auc = results.together.attention_auc
             for i, (data_seed, seed) in enumerate(job.trained):
                 rows.append(
@@ -44,23 +44,23 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
                         "task": job.experiment.name,
                         "row": job.row,
                         "attention": job.settings.attention,
-                        **({"data_seed": data_seed} if drawn else {}),
+                        **({"data_seed": data_seed} if has_draws else {}),
                         "seed": seed,
                         "auc": auc[0].values[i] if auc else math.nan,
-                        **{name: of.accuracy.values[i] for name, of in results.subsets.items()},
+                        **{name: scores.accuracy.values[i] for name, scores in results.subsets.items()},
                     }
                 )
     return rows
 
 
 def networks_figure(networks: Mapping[str, Sequence[Row]]) -> Figure | None:
-    """Accuracy on all test graphs against attention AUC, a mark a network: a row for each task, then where AUC > 95 %.
+    """Draws accuracy on all test graphs against attention AUC, one mark per network: per task a row, and its zoom.
 
     Args:
-      networks: rows that `read_networks` made, by what their task is called.
+      networks: rows of `read_networks`, by the title of their task.
 
     Returns:
-      The figure; None where no network has an AUC. Those with true attention are left out.
+      The figure; None if no network has an AUC. Networks with ground-truth attention are left out.
     """
     drawn = {
         task: [row for row in rows if row["auc"] >= 0 and row["attention"] in SHADES] for task, rows in networks.items()

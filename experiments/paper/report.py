@@ -1,4 +1,4 @@
-"""Tables of our results beside the paper's, as text, Markdown and CSV, and one page of HTML with pictures, settings."""
+"""Tables of results beside the paper's, as text, Markdown and CSV, and one HTML page with pictures and settings."""
 
 import base64
 import html
@@ -17,9 +17,9 @@ from ..run import tables
 from ..sweeps.summary import Row, Score
 
 TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
-# Networks behind a figure of the paper, 1 where it does not say; of tu draws of training graphs, of ten seeds each.
+# Networks behind a figure of the paper, 1 if it does not say; for tu draws of training graphs, with ten seeds each.
 PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
-MAX_STANDARD_ERRORS = 3  # standard errors beyond which a figure counts as off
+MAX_STANDARD_ERRORS = 3  # a score that differs by more from the paper's is marked
 LEGEND = (
     "Per cent, mean ± standard deviation over networks; the paper's figure in brackets; "
     "* differs from it by more than three standard errors."
@@ -34,14 +34,14 @@ th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px sol
 
 
 class Section(NamedTuple):
-    """The rows of a table that are of one task.
+    """The rows of one task in a table.
 
     Attributes:
-      table: its name.
-      task: its name.
-      labels: what rows are called, by preset.
-      rows: what their runs came to.
-      folders: of the first finished run of every row.
+      table: the table's name.
+      task: the task's name.
+      labels: names of rows, by preset.
+      rows: the results.
+      folders: the folder of the first finished run of every row.
     """
 
     table: str
@@ -52,61 +52,62 @@ class Section(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What its table is called."""
+        """The heading of its table."""
         return f"Table {self.table.removeprefix('table')}: {TITLES[self.task]}"
 
     def label(self, row: Row) -> str:
-        """What a row is called."""
+        """Returns the name of a row."""
         return ", ".join([*row.values.values(), self.labels[row.preset]])
 
 
 def is_off(score: Score, task: str) -> bool | None:
-    """Whether a figure differs from the paper's by more than three standard errors; None where that can't be said.
+    """Whether a score differs from the paper's by more than three standard errors; None if that is not known.
 
-    The error is that of the difference of two means. Where ours has none, which is that of one network alone, the
-    paper's spread stands for it. A figure of the paper's without ± is taken to have no error but its rounding: each may
-    be half a unit of its last digit more or less than it says.
+    The error is that of the difference of two means. For one network, which has no standard error, the paper's standard
+    deviation stands in for it. A figure of the paper without ± has no error but its rounding, half a unit of its last
+    digit.
     """
     figure = re.fullmatch(r"(\d+(?:\.(\d+))?)(?: ± ([\d.]+))?", score.paper)
     if figure is None or not math.isfinite(score.mean):
         return None
-    known, spread = math.isfinite(score.error), float(figure[3] or 0)
-    if not known and not spread:
+    known, paper_std = math.isfinite(score.error), float(figure[3] or 0)
+    if not known and not paper_std:
         return None
-    error = math.hypot(score.error if known else spread, spread / math.sqrt(PAPER_RUNS[task]))
+    error = math.hypot(score.error if known else paper_std, paper_std / math.sqrt(PAPER_RUNS[task]))
     return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + MAX_STANDARD_ERRORS * error
 
 
 def cells(section: Section) -> list[list[str]]:
     """Returns a table's cells, headings first: our figure, the paper's in brackets, * if they differ."""
-    headings = list(dict.fromkeys(of.heading for row in section.rows for of in row.scores.values() if of.heading))
+    scores = [score for row in section.rows for score in row.scores.values()]
+    headings = list(dict.fromkeys(score.heading for score in scores if score.heading))
     lines = []
     for row in section.rows:
-        trained, asked = row.networks
+        trained, requested = row.networks
         shown = {}
         for score in row.scores.values():
-            spread = f" ± {score.std:.1f}" if trained > 1 else ""
+            std = f" ± {score.std:.1f}" if trained > 1 else ""
             paper = f" ({score.paper})" if score.paper else ""
             off = " *" if is_off(score, section.task) else ""
-            shown[score.heading] = f"{score.mean:.1f}{spread}{paper}{off}"
-        of = f"{trained}" if trained == asked else f"{trained} of {asked}"
+            shown[score.heading] = f"{score.mean:.1f}{std}{paper}{off}"
+        networks = f"{trained}" if trained == requested else f"{trained} of {requested}"
         figures = [shown.get(heading, "") for heading in headings]
-        lines.append([section.label(row), *figures, of, f"{row.seconds:.0f}" if trained else ""])
+        lines.append([section.label(row), *figures, networks, f"{row.seconds:.0f}" if trained else ""])
     return [["%", *headings, "networks", "seconds"], *lines]
 
 
 def as_text(section: Section) -> str:
-    """A table for a terminal."""
+    """Returns a table for a terminal."""
     return "\n".join([section.title, tables.as_text(cells(section))])
 
 
 def as_markdown(section: Section) -> str:
-    """A table for a page."""
+    """Returns a table for a page of Markdown."""
     return f"## {section.title}\n\n{tables.as_markdown(cells(section))}"
 
 
 def as_rows(section: Section) -> Iterator[dict[str, Any]]:
-    """A line of CSV for each figure of a table."""
+    """Yields a row of CSV for each score of a table."""
     for row in section.rows:
         trained, _ = row.networks
         for name, score in row.scores.items():
@@ -127,20 +128,20 @@ def as_rows(section: Section) -> Iterator[dict[str, Any]]:
 
 
 def write_tables(sections: Sequence[Section], out: Path) -> None:
-    """Writes the tables of each name to a file in each format."""
+    """Writes each table in each format."""
     for table in dict.fromkeys(section.table for section in sections):
-        own = [section for section in sections if section.table == table]
-        _write(out / f"{table}.txt", "\n\n".join([*map(as_text, own), LEGEND]) + "\n")
-        _write(out / f"{table}.md", "\n\n".join([*map(as_markdown, own), LEGEND]) + "\n")
-        tables.write_csv(out / f"{table}.csv", [row for section in own for row in as_rows(section)])
+        parts = [section for section in sections if section.table == table]
+        _write(out / f"{table}.txt", "\n\n".join([*map(as_text, parts), LEGEND]) + "\n")
+        _write(out / f"{table}.md", "\n\n".join([*map(as_markdown, parts), LEGEND]) + "\n")
+        tables.write_csv(out / f"{table}.csv", [row for section in parts for row in as_rows(section)])
 
 
 def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Path) -> None:
-    """Writes one page that needs no other file: tables, pictures and settings.
+    """Writes one page with tables, pictures and settings, which needs no other file.
 
     Args:
-      sections: tables.
-      pictures: of attention, which come last; those that don't exist are left out.
+      sections: the tables.
+      pictures: pictures of attention, for the end of the page; those that don't exist are left out.
       file: the page.
     """
     parts = ["<h1>Understanding attention and generalization in graph neural networks: results</h1>"]
@@ -159,7 +160,7 @@ def _table(section: Section) -> str:
 
 
 def _details(section: Section) -> Iterator[str]:
-    """Pictures and settings of every row, folded."""
+    """Yields pictures and settings of every row, folded."""
     for row, folder in zip(section.rows, section.folders, strict=True):
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
         config = folder / "config.json"
@@ -169,7 +170,7 @@ def _details(section: Section) -> Iterator[str]:
 
 
 def _picture(path: Path) -> str:
-    """A picture of 256 colours, which looks the same and takes a third of the room."""
+    """Returns a picture in 256 colours, which looks the same and is a third of the size."""
     file = io.BytesIO()
     Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     data = base64.b64encode(file.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""Pictures of a run: in matplotlib's own style, and never in the way of what they show."""
+"""Pictures of a run: in matplotlib's default style, and a failure is only a warning."""
 
 import sys
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from matplotlib import style
 
 
 def try_to_draw(picture: Path, draw: Callable[[Path], Any]) -> None:
-    """Lets `draw` draw a picture and write it to a file; where that fails, a warning says why, and all goes on.
+    """Calls `draw` to write a picture to a file; if it fails, prints a warning with the reason.
 
-    A user's matplotlibrc does not matter: it may ask for LaTeX or fonts that are not on this machine.
+    A user's matplotlibrc is ignored: it may ask for LaTeX or fonts that this machine lacks.
     """
     try:
         with style.context("default"):
             draw(picture)
-    except Exception as error:  # of matplotlib, of the data shown, or of the disk
+    except Exception as error:  # from matplotlib, the data or the disk
         why = (str(error).splitlines() or [type(error).__name__])[0]
         print(f"warning: {picture} can't be drawn: {why}", file=sys.stderr)

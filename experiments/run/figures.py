@@ -15,18 +15,18 @@ from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullLocator
 
 from .results import LabelScores, SizeScores, SubsetScores
 
-CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one a pooling layer or subset
+CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer or subset
 TRAINED = "0.92"  # the span of sizes trained on
-MEASURED = ("trial", "score", "mean", "std", "seconds")  # what a row of a study has besides settings
+MEASURED = ("trial", "score", "mean", "std", "seconds")  # columns of a study besides settings
 
 
 def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
-    """Loss, accuracy and attention AUC by epoch, a row for each stage: mean over seeds, and each seed faintly.
+    """Draws loss, accuracy and attention AUC by epoch, one row per stage: the mean over seeds, and each seed faintly.
 
     Args:
-      lines: the lines of a run's `metrics.jsonl`. Each has "stage", "epoch", "loss", "accuracy" (per cent) and, where
-        it was measured, "attention_auc" (per cent, a list with one entry a pooling layer); a quantity is
-        {"mean": number, "values": [one a seed]}, None standing for NaN.
+      lines: the lines of a run's `metrics.jsonl`. Each has "stage", "epoch", "loss", "accuracy" (per cent) and, if it
+        was measured, "attention_auc" (per cent, a list with one entry per pooling layer). A quantity is
+        {"mean": number, "values": [one per seed]}; None stands for NaN.
 
     Returns:
       The figure. A stage without attention AUC has two panels.
@@ -36,11 +36,11 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
     figure = Figure(figsize=(3.1 * len(keys), 0.5 + 2.2 * max(len(stages), 1)), dpi=130, layout="constrained")
     grid = figure.add_gridspec(max(len(stages), 1), len(keys))
     for row, stage in enumerate(stages):
-        of_stage = [line for line in lines if line["stage"] == stage]
+        stage_lines = [line for line in lines if line["stage"] == stage]
         for column, key in enumerate(keys):
-            if any(line.get(key) for line in of_stage):
+            if any(line.get(key) for line in stage_lines):
                 axes = figure.add_subplot(grid[row, column])
-                _draw_curves(axes, of_stage, key)
+                _draw_curves(axes, stage_lines, key)
                 if column == 0:
                     axes.set_title(stage, loc="left", fontsize=11, fontweight="bold")
     seeds = max((len(line["loss"]["values"]) for line in lines), default=1)
@@ -55,7 +55,7 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def _draw_curves(axes: Axes, lines: Sequence[Mapping[str, Any]], key: str) -> None:
-    """One quantity of one stage, a colour for each pooling layer; lines that lack it are passed over."""
+    """Draws one quantity of one stage, one colour per pooling layer; lines without it are skipped."""
     present = [(line["epoch"], line[key]) for line in lines if line.get(key)]
     layers = [curve if isinstance(curve, list) else [curve] for _, curve in present]
     epochs = [epoch for epoch, _ in present]
@@ -86,11 +86,11 @@ def _draw_curves(axes: Axes, lines: Sequence[Mapping[str, Any]], key: str) -> No
 
 
 def accuracy_figure(subsets: Mapping[str, SubsetScores], trained: tuple[int, int]) -> Figure:
-    """Test accuracy against the number of nodes and against the label: mean and standard deviation over seeds.
+    """Draws test accuracy against the number of nodes and against the label: mean and standard deviation over seeds.
 
     Args:
-      subsets: scores by the names to show; those that are not by size, as of all subsets together, are not drawn.
-      trained: least and most nodes of a training graph, shown as a span.
+      subsets: scores by the names to show; those without accuracy by size, as of all subsets together, are left out.
+      trained: the smallest and largest number of nodes of a training graph, shown as a span.
 
     Returns:
       The figure. It has no panel of labels if no subset has scores by label.
@@ -106,8 +106,8 @@ def accuracy_figure(subsets: Mapping[str, SubsetScores], trained: tuple[int, int
         axes.set_xlabel({"nodes": "number of nodes", "label": "label"}[key])
         axes.xaxis.set_major_locator(MaxNLocator(12, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
         style_axes(axes)
-    least, most = trained
-    panels[0].axvspan(least - 0.5, most + 0.5, color=TRAINED, linewidth=0, zorder=0)
+    smallest, largest = trained
+    panels[0].axvspan(smallest - 0.5, largest + 0.5, color=TRAINED, linewidth=0, zorder=0)
     sizes = [*trained, *(n for subset in subsets.values() for part in subset.by_nodes or () for n in part.nodes)]
     if max(sizes) >= 10 * min(sizes) > 0:
         panels[0].set_xscale("log")
@@ -115,14 +115,16 @@ def accuracy_figure(subsets: Mapping[str, SubsetScores], trained: tuple[int, int
         panels[0].xaxis.set_major_formatter("{x:g}")
         panels[0].xaxis.set_minor_locator(NullLocator())
     panels[0].set_ylabel("accuracy (%)")
-    panels[0].set_ylim(-2, 102)  # all of it, so that runs can be compared
+    panels[0].set_ylim(-2, 102)  # the whole range, so that runs can be compared
     seeds = max((len(subset.accuracy.values) for subset in subsets.values()), default=1)
     handles: list[Artist] = [
         Line2D([], [], color=color, marker="o", markersize=4, label=name) for name, color in colors.items()
     ]
     if seeds > 1:
         handles.append(Patch(color=CURVES[0], alpha=0.3, linewidth=0, label=f"± std of {seeds} seeds"))
-    handles.append(Patch(color=TRAINED, label=f"trained on {least}" + f"-{most}" * (most > least) + " nodes"))
+    handles.append(
+        Patch(color=TRAINED, label=f"trained on {smallest}" + f"-{largest}" * (largest > smallest) + " nodes")
+    )
     figure.legend(handles=handles, loc="outside lower center", ncols=3 * len(keys) - 1, frameon=False, fontsize=9)
     return figure
 
@@ -151,7 +153,7 @@ def draw_band(
 
 
 def style_axes(axes: Axes) -> None:
-    """Gives axes the grid, ticks and spines of all pictures of runs."""
+    """Sets the grid, ticks and spines that all pictures of runs have."""
     axes.tick_params(which="both", labelsize=8)
     axes.grid(color="0.92", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -159,11 +161,11 @@ def style_axes(axes: Axes) -> None:
 
 
 def study_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """The trials of a study: the score of each and the best so far, then scores against every setting.
+    """Draws the trials of a study: each score and the best so far, then the scores against every setting.
 
     Args:
-      rows: a trial each, at least one. All have "trial" (a number), "score", "mean" and "std" (per cent), and the same
-        settings, each a number or a word.
+      rows: one trial each, at least one. All have "trial" (a number), "score", "mean" and "std" (per cent), and the
+        same settings, each a number or a word.
 
     Returns:
       The figure. Settings whose values span a factor of 20 have a logarithmic axis.

@@ -1,4 +1,4 @@
-"""What a person sees while a stage trains: a progress bar in a terminal, a line now and then elsewhere."""
+"""Progress of a stage: a bar in a terminal, or else a line now and then."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,19 +9,19 @@ from tqdm import tqdm
 
 from jattn.training._devices import is_main_process
 
-LINES = 10  # lines of a stage where output is not a terminal
+LINES = 10  # lines per stage if the output is no terminal
 
 
 class Progress:
     """Shows the epochs of one stage on standard error; a context manager."""
 
     def __init__(self, stage: str, epochs: int, done: int = 0, quiet: bool = False):
-        """Begins it.
+        """Shows the beginning of a stage.
 
         Args:
           stage: its name.
-          epochs: how many it has.
-          done: how many of them were done before.
+          epochs: the number of its epochs.
+          done: epochs that were trained before.
           quiet: show nothing.
         """
         self.stage, self.epochs, self.quiet = stage, epochs, quiet or not is_main_process()
@@ -38,7 +38,7 @@ class Progress:
         self.bar.close()
 
     def show(self, line: Mapping[str, Any]) -> None:
-        """Shows a metric line; means over seeds, the AUC as it was last measured."""
+        """Shows a metric line: means over seeds, and the last AUC that was measured."""
         if "attention_auc" in line:
             self.auc = "".join(f", AUC {auc['mean']:.1f} %" for auc in line["attention_auc"])
         text = f"loss {line['loss']['mean']:.3g}, accuracy {line['accuracy']['mean']:.1f} %{self.auc}"
@@ -51,7 +51,7 @@ class Progress:
 
 @contextmanager
 def count_graphs(stage: str, graphs: int, quiet: bool = False) -> Iterator[Callable[[int], Any]]:
-    """A bar, or lines, for a stage that works through graphs; yields the function to tell how many are done now."""
+    """Shows the progress of a stage that processes graphs; yields a function that takes how many more are done."""
     quiet = quiet or not is_main_process()
     with tqdm(total=graphs, desc=stage, unit="graph", disable=quiet or not sys.stderr.isatty()) as bar:
         done = 0

@@ -1,10 +1,10 @@
-"""Attempts at a job, each a process of its own, and what a job's folder says of them.
+"""Attempts at a job, each a process, and the state of a job as its folder shows it.
 
-Besides the files of its run the folder has
+Besides the files of its run, a job's folder has
 
-log.txt    what all attempts printed, a line with the command before each
-job.lock   held by whoever runs the job
-status     exit status of the last attempt, once that has ended; less than 0 where a signal killed it
+log.txt    the output of all attempts, each after a line with its command
+job.lock   held by the process that runs the job
+status     exit status of the last attempt, once that has ended; negative if a signal killed it
 """
 
 import os
@@ -20,16 +20,14 @@ from typing import Literal
 from filelock import FileLock, Timeout
 
 State = Literal["done", "running", "failed", "waiting"]
-TERMINATED_CODES = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end: they have not failed
-TAIL = 4096  # bytes of a log that are looked at for its last line
-RESULTS = (
-    "results.json"  # as in `experiments.run.folder`, whose import brings jax: who waits for a job need not have that
-)
-LOCK_TIMEOUT_S = 1.0  # seconds in which another who only looked at the lock has let it go
+TERMINATED_CODES = (128 + signal.SIGTERM, -signal.SIGTERM)  # of attempts that were asked to end, which is no failure
+TAIL = 4096  # bytes at the end of a log in which its last line is searched
+RESULTS = "results.json"  # as in `run.folder`, whose import brings jax: a process that waits for a job does without
+LOCK_TIMEOUT_S = 1.0  # within which a process that only tests a lock has released it
 
 
 class Attempt:
-    """A process that runs a job, and the job's lock as long as it runs."""
+    """A process that runs a job, with the job's lock for as long as it runs."""
 
     def __init__(
         self,
@@ -39,24 +37,24 @@ class Attempt:
         cores: Collection[int] = (),
         apart: bool = False,
     ):
-        """Starts it.
+        """Starts the process.
 
         Args:
-          command: what to run.
-          folder: of the job; made where it does not exist.
+          command: the command line.
+          folder: the job's folder; made if it does not exist.
           environment: variables to set.
-          cores: CPU cores to run on; all where there are none.
-          apart: keep the terminal's Ctrl-C from it.
+          cores: CPU cores to run on; all if empty.
+          apart: keep the terminal's Ctrl-C from the process.
 
         Raises:
           Timeout: another process runs the job.
-          OSError: the folder can't be written or the process can't be started.
+          OSError: the folder can't be written, or the process can't be started.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         with ExitStack() as held:
             held.enter_context(FileLock(folder / "job.lock", timeout=LOCK_TIMEOUT_S))
-            if _locked(folder / ".lock"):  # the run goes on although whoever started it is gone
+            if _locked(folder / ".lock"):  # the run is alive although the process that started it is gone
                 raise Timeout(str(folder / ".lock"))
             (folder / "status").unlink(missing_ok=True)
             with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -70,23 +68,23 @@ class Attempt:
                     env={**os.environ, **(environment or {})},
                     process_group=0 if apart else None,
                 )
-            if cores and hasattr(os, "sched_setaffinity"):  # before it has any other thread
+            if cores and hasattr(os, "sched_setaffinity"):  # before it starts other threads
                 os.sched_setaffinity(self.process.pid, cores)
             self._held = held.pop_all()
 
     def wait(self) -> int:
-        """Its exit status, once it has ended; 1 for one that ended well and left no results."""
+        """Waits until the process ends and returns its exit status; 1 if it ended well without results."""
         with self._held:
             status = self.process.wait()
             if status == 0 and not (self.folder / RESULTS).exists():
                 status = 1
-            with suppress(OSError):  # a full disk fails this job and no others
+            with suppress(OSError):  # a full disk fails this job alone
                 (self.folder / "status").write_text(f"{status}\n", "utf-8")
         return status
 
 
 def state(folder: Path) -> State:
-    """How far a job is. One that was cut, or never started, is waiting."""
+    """Returns the state of a job. One that was interrupted, or never started, is waiting."""
     if (folder / RESULTS).exists():
         return "done"
     if _locked(folder / "job.lock") or _locked(folder / ".lock"):
@@ -95,7 +93,7 @@ def state(folder: Path) -> State:
 
 
 def last_status(folder: Path) -> int | None:
-    """Exit status of a job's last attempt; None where that has not ended, or there was none."""
+    """Returns the exit status of a job's last attempt; None if it has not ended, or there was none."""
     try:
         return int((folder / "status").read_text("utf-8"))
     except (OSError, ValueError):
@@ -103,7 +101,7 @@ def last_status(folder: Path) -> int | None:
 
 
 def reason(folder: Path, status: int | None) -> str:
-    """Why a job failed: the exit status of its last attempt, and the last line of its log."""
+    """Returns why a job failed: the exit status of its last attempt, and the last line of its log."""
     if status is None:
         return "ended without a status"
     last = "its log is missing"
@@ -115,7 +113,7 @@ def reason(folder: Path, status: int | None) -> str:
 
 
 def _locked(file: Path) -> bool:
-    """Whether a process holds a lock; looks at it by taking it for a moment."""
+    """Whether a process holds a lock; tests it by taking it for a moment."""
     if not file.exists():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Jobs on this machine: as many at once as there is room for, each confined to its share of GPUs or CPU cores."""
+"""Jobs on this machine: as many at once as it has GPUs or CPU cores, each confined to a slice of them."""
 
 import os
 import signal
@@ -19,16 +19,16 @@ from ..run.signals import handling
 from .attempts import Attempt, reason
 
 POLL = 0.1  # seconds between looks at the running jobs
-GPU_MEMORY_FRACTION = 0.9  # the part of a GPU's memory that jobs share; the rest is for what CUDA itself needs
-FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # jax takes one of the two
+GPU_MEMORY_FRACTION = 0.9  # of a GPU's memory, shared by its jobs; CUDA itself needs the rest
+FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # jax reads either
 
 
 class DeviceSlice(NamedTuple):
-    """What one of the jobs that run at once may use.
+    """The devices of one of the jobs that run at once.
 
     Attributes:
-      environment: variables that tell jax so.
-      cores: CPU cores; all where there are none.
+      environment: variables that confine jax to them.
+      cores: CPU cores; all if empty.
     """
 
     environment: Mapping[str, str]
@@ -36,12 +36,12 @@ class DeviceSlice(NamedTuple):
 
 
 def device_slices(jobs: int | None) -> list[DeviceSlice]:
-    """A share for each of the jobs that run at once.
+    """Returns one slice for each of the jobs that run at once.
 
-    With GPUs, jobs go to them in turn, and those on the same GPU share its memory. Without, each has cores of its own.
+    GPUs are assigned in turn, and jobs on the same GPU share its memory. Without GPUs, each job has its own CPU cores.
 
     Args:
-      jobs: how many; as many as there are GPUs, or else cores, where None.
+      jobs: the number of jobs; None for one per GPU, or per CPU core without GPUs.
     """
     gpus = _gpus()
     if not gpus:
@@ -50,20 +50,18 @@ def device_slices(jobs: int | None) -> list[DeviceSlice]:
         )
         jobs = jobs or len(cores)
         parts = [cores[i * len(cores) // jobs : (i + 1) * len(cores) // jobs] for i in range(jobs)]
-        own = [tuple(part) or (cores[i % len(cores)],) for i, part in enumerate(parts)]
-        return [DeviceSlice({"JAX_NUM_CPU_DEVICES": str(len(part))}, part) for part in own]
+        slices = [tuple(part) or (cores[i % len(cores)],) for i, part in enumerate(parts)]
+        return [DeviceSlice({"JAX_NUM_CPU_DEVICES": str(len(part))}, part) for part in slices]
     jobs = jobs or len(gpus)
-    on_one = -(-jobs // len(gpus))
-    memory = (
-        {FRACTIONS[1]: f"{GPU_MEMORY_FRACTION / on_one:.3f}"}
-        if on_one > 1 and not any(map(os.environ.get, FRACTIONS))
-        else {}
-    )
+    jobs_per_gpu = -(-jobs // len(gpus))
+    memory = {}
+    if jobs_per_gpu > 1 and not any(map(os.environ.get, FRACTIONS)):
+        memory = {FRACTIONS[1]: f"{GPU_MEMORY_FRACTION / jobs_per_gpu:.3f}"}
     return [DeviceSlice({"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)], **memory}) for i in range(jobs)]
 
 
 def _gpus() -> list[str]:
-    """The GPUs that jobs may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Returns the GPUs that jobs may use, by their names in CUDA_VISIBLE_DEVICES."""
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -77,64 +75,69 @@ def _gpus() -> list[str]:
 
 
 class JobPool:
-    """Runs jobs until all have ended, or until it is asked to end."""
+    """Runs jobs until all have ended, or a signal stops it."""
 
     def __init__(
-        self, commands: Mapping[str, Sequence[str]], out: Path, shares: Sequence[DeviceSlice], retries: int, quiet: bool
+        self, commands: Mapping[str, Sequence[str]], out: Path, slices: Sequence[DeviceSlice], retries: int, quiet: bool
     ):
-        """Prepares it.
+        """Prepares the jobs.
 
         Args:
-          commands: of each job, by name.
-          out: has the jobs' folders.
-          shares: one for each job that may run at once.
-          retries: how often a job that failed is tried again.
+          commands: the command line of each job, by name.
+          out: the folder of the jobs' folders.
+          slices: the devices of each of the jobs that may run at once.
+          retries: how often a failed job is tried again.
           quiet: show nothing.
         """
         self._commands, self._out, self._retries = commands, out, retries
         self._waiting = deque((name, 0) for name in commands)
-        self._free, self._running = deque(shares), list[_Running]()
+        self._free, self._running = deque(slices), list[_Running]()
         self._ended, self._failures = 0, dict[str, str]()
         self._quiet = quiet
         self._bar = tqdm(total=len(commands), desc="sweep", unit="job", disable=quiet or not sys.stderr.isatty())
 
     def run(self) -> tuple[dict[str, str], int | None]:
-        """Runs them all; for those that failed in the end, why, and the signal by which it was asked to end.
+        """Runs all jobs.
 
-        Ctrl-C, SIGTERM and the end of its terminal ask all running jobs to save and end, which it waits for.
+        On Ctrl-C, SIGTERM and SIGHUP, running jobs are asked to save and end; it waits until they have.
+
+        Returns:
+          The reason for each job that failed, by name, and the number of the signal that stopped it, if any.
         """
-        with _asked_to_end() as asked, self._bar:
+        with _noted_signal() as stop_signal, self._bar:
             try:
-                while (self._waiting or self._running) and asked() is None:
+                while (self._waiting or self._running) and stop_signal() is None:
                     self._start()
                     time.sleep(POLL)
-                    self._look()
-                    self._bar.refresh()  # its clock shows that there is life in long jobs
+                    self._collect()
+                    self._bar.refresh()  # its clock shows that long jobs are alive
             finally:
                 self._stop()
-            return self._failures, asked()
+            return self._failures, stop_signal()
 
     def _start(self) -> None:
-        """Starts jobs while there is room."""
+        """Starts waiting jobs while slices are free."""
         while self._waiting and self._free:
             name, failed = self._waiting.popleft()
-            share = self._free.popleft()
+            devices = self._free.popleft()
             try:
-                attempt = Attempt(self._commands[name], self._out / name, share.environment, share.cores, apart=True)
+                attempt = Attempt(
+                    self._commands[name], self._out / name, devices.environment, devices.cores, apart=True
+                )
             except (Timeout, OSError) as error:
-                self._free.append(share)
+                self._free.append(devices)
                 if isinstance(error, Timeout):
                     self._show(f"{name}: left to another process, which runs it")
                 else:
                     self._fail(name, failed, str(error))
             else:
-                self._running.append(_Running(name, failed, attempt, share, time.monotonic()))
+                self._running.append(_Running(name, failed, attempt, devices, time.monotonic()))
 
-    def _look(self) -> None:
-        """Takes note of jobs that have ended."""
+    def _collect(self) -> None:
+        """Collects the jobs that have ended."""
         for running in [running for running in self._running if running.attempt.process.poll() is not None]:
             self._running.remove(running)
-            self._free.append(running.share)
+            self._free.append(running.devices)
             status = running.attempt.wait()
             if status == 0:
                 self._show(f"{running.name}: finished after {time.monotonic() - running.start:.0f} s")
@@ -142,7 +145,7 @@ class JobPool:
                 self._fail(running.name, running.failed, reason(self._out / running.name, status))
 
     def _fail(self, name: str, failed: int, why: str) -> None:
-        """Puts a job that failed last in line, or gives it up."""
+        """Queues a failed job again, at the end, or gives it up."""
         if failed < self._retries:
             self._waiting.append((name, failed + 1))
             self._show(f"{name}: {why}; it is tried again", ended=0)
@@ -151,7 +154,7 @@ class JobPool:
             self._show(f"{name}: failed, {why}")
 
     def _stop(self) -> None:
-        """Asks running jobs to end, and waits until they have."""
+        """Asks running jobs to save and end, and waits until they have."""
         for running in self._running:
             running.attempt.process.terminate()
         if self._running:
@@ -160,7 +163,7 @@ class JobPool:
             running.attempt.wait()
 
     def _show(self, text: str, ended: int = 1) -> None:
-        """Shows a line, and how many jobs have ended."""
+        """Shows a line, and the number of jobs that have ended."""
         self._ended += ended
         if self._quiet:
             return
@@ -173,21 +176,21 @@ class JobPool:
 
 class _Running(NamedTuple):
     name: str
-    failed: int  # attempts before
+    failed: int  # earlier attempts
     attempt: Attempt
-    share: DeviceSlice
-    start: float  # seconds of a clock
+    devices: DeviceSlice
+    start: float  # seconds of a monotonic clock
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[Callable[[], int | None]]:
-    """Within, Ctrl-C, SIGTERM and SIGHUP wait: yields a function that says which came first, if any did."""
+def _noted_signal() -> Iterator[Callable[[], int | None]]:
+    """Within, Ctrl-C, SIGTERM and SIGHUP are only noted: yields a function that returns the first of them, if any."""
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         came.append(number)
 
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    # One that is ignored stays so, as SIGHUP under nohup.
+    # A signal that is ignored stays ignored, as SIGHUP is under nohup.
     with handling(note, [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]):
         yield lambda: came[0] if came else None

@@ -1,6 +1,6 @@
-"""A job on a machine of a SLURM cluster, where submitit calls it: it saves when its time ends, and then goes on.
+"""A job on a node of a SLURM cluster, called by submitit: it saves before its time limit, and is resumed later.
 
-This is imported there in a process that waits as long as the job runs, so it leaves jax to the job.
+The process that imports this on the node only waits for the job, so nothing here imports jax.
 """
 
 import os
@@ -16,21 +16,21 @@ from .attempts import RESULTS, TERMINATED_CODES, Attempt, reason
 
 
 class Resumable:
-    """A job as submitit calls it, on a machine of the cluster."""
+    """A job that submitit calls on a node of the cluster."""
 
     def __init__(self, command: Sequence[str], folder: Path, retries: int):
-        """Prepares it.
+        """Prepares the job.
 
         Args:
-          command: what to run.
-          folder: of the job.
-          retries: how often it is tried again where it fails.
+          command: its command line.
+          folder: its folder.
+          retries: how often it is tried again if it fails.
         """
         self.command, self.folder, self.retries = command, folder, retries
         self._attempt: Attempt | None = None
 
     def __call__(self) -> None:
-        """Runs the job, unless it is finished. Exits with a status where it fails or another process runs it."""
+        """Runs the job, unless it is finished. Exits with a status if it fails, or another process runs it."""
         if (self.folder / RESULTS).exists():
             return
         for _ in range(self.retries + 1):
@@ -43,14 +43,14 @@ class Resumable:
             if status == 0:
                 return
             print(f"{self.folder}: {reason(self.folder, status)}", flush=True)
-            if status in TERMINATED_CODES:  # by preemption or scancel: SLURM knows whether it is to go on
+            if status in TERMINATED_CODES:  # by preemption or scancel: SLURM decides whether it is resumed
                 break
         raise SystemExit(status if status > 0 else 128 - status)
 
     def _start(self) -> Attempt:
         from submitit import JobEnvironment
 
-        # SLURM sends the signal for `checkpoint` to all processes of a job. It would kill the run, which has to save.
+        # SLURM sends the signal that calls `checkpoint` to all processes of a job. It would kill the run.
         number = getattr(signal, f"SIG{JobEnvironment.USR_SIG}")
         before = signal.signal(number, signal.SIG_IGN)
         try:
@@ -59,12 +59,12 @@ class Resumable:
             signal.signal(number, before)
 
     def checkpoint(self) -> Any:
-        """What to run when the job is queued again, once it has saved; submitit calls this ahead of a time limit."""
+        """Saves, and returns what the job runs when it is queued again; submitit calls this before the time limit."""
         from submitit.helpers import DelayedSubmission
 
         if self._attempt is not None:
             process = self._attempt.process
             process.terminate()
-            with suppress(ChildProcessError):  # `wait`, which this interrupts, holds a lock that another would need
+            with suppress(ChildProcessError):  # a second `wait` would need the lock of the one that this interrupts
                 os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return DelayedSubmission(Resumable(self.command, self.folder, self.retries))

@@ -1,4 +1,4 @@
-"""Jobs as one array of SLURM's, submitted with submitit: those that are preempted or run out of time go on."""
+"""Jobs as one SLURM array, submitted with submitit: a job that is preempted or reaches its time limit is resumed."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from jattn._options import expect_at_least
 from ..run.errors import fail
 from .resumable import Resumable
 
-TIMEOUTS = 100  # time limits after which a job that still has not finished is given up
-TO_SAVE = 120  # seconds before its time limit at which a job is asked to save
+TIMEOUTS = 100  # time limits that a job may reach before it is given up
+SAVE_SECONDS = 120  # before its time limit, a job is asked to save
 
 
 @dataclass(frozen=True)
 class Slurm:
-    """What a job asks for with --executor slurm."""
+    """The resources of a job with --executor slurm."""
 
     partition: str | None = None
-    """Where to submit; SLURM's default where not given."""
+    """Partition to submit to; SLURM's default if not given."""
     hours: float = 4.0
-    """Time limit of a job. One that reaches it saves, is queued again and goes on."""
+    """Time limit of a job. A job that reaches it saves, is queued again and is resumed."""
     gpus: int = 1
     """GPUs of a job; 0 for CPUs alone."""
     cpus: int = 4
@@ -32,7 +32,7 @@ class Slurm:
     memory: float = 16.0
     """Memory of a job in GiB."""
     slurm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """KEY=VALUE, or KEY: any other option of sbatch, such as account=NAME or exclusive."""
+    """KEY=VALUE or KEY: any other option of sbatch, such as account=NAME or exclusive."""
 
     def __post_init__(self) -> None:
         expect_at_least(0.1, hours=self.hours, memory=self.memory)
@@ -46,16 +46,16 @@ class Slurm:
 def submit(
     commands: Mapping[str, Sequence[str]], out: Path, resources: Slurm, at_once: int | None, retries: int
 ) -> str:
-    """Submits jobs as one array; its id.
+    """Submits jobs as one array and returns its id.
 
-    Exits with a message where there is no SLURM or no submitit, or where SLURM refuses the array.
+    Exits with a message without SLURM or submitit, or if SLURM refuses the array.
 
     Args:
-      commands: of each job, by name.
-      out: has the jobs' folders; machines of the cluster have to see it under the same path.
-      resources: what a job asks for.
-      at_once: how many jobs may run at once; no limit where None.
-      retries: how often a job that failed is tried again.
+      commands: the command line of each job, by name.
+      out: the folder of the jobs' folders; all nodes need it under the same path.
+      resources: the resources of each job.
+      at_once: the largest number of jobs at once; None for no limit.
+      retries: how often a failed job is tried again.
     """
     try:
         import submitit
@@ -74,15 +74,15 @@ def submit(
         "cpus_per_task": resources.cpus,
         "mem": f"{round(resources.memory * 1024)}M",
         "array_parallelism": at_once or len(commands),
-        "signal_delay_s": TO_SAVE,
+        "signal_delay_s": SAVE_SECONDS,
         "stderr_to_stdout": True,
-        "srun_args": [f"--cpus-per-task={resources.cpus}"],  # srun does not take it from sbatch
+        "srun_args": [f"--cpus-per-task={resources.cpus}"],  # srun does not inherit it from sbatch
         "additional_parameters": {"requeue": True, **{key: value or True for key, value in options.items()}},
     }
     executor.update_parameters(**parameters)
     jobs = [Resumable(list(command), out.absolute() / name, retries) for name, command in commands.items()]
     try:
-        with submitit.helpers.clean_env():  # should this be a job itself, its own settings are not theirs
+        with submitit.helpers.clean_env():  # without the variables of a job that this may run in
             submitted = executor.submit_array(jobs)
     except (OSError, RuntimeError) as error:  # submitit's errors are RuntimeErrors
         fail(f"executor: SLURM did not take the jobs: {str(error).strip()}")

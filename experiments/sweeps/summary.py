@@ -1,4 +1,4 @@
-"""The table of a sweep, from its jobs' folders alone: scores over the seeds of all finished jobs, and what is left."""
+"""The table of a sweep, from its jobs' folders alone: scores over the seeds of all finished jobs, and jobs by state."""
 
 import math
 from collections import Counter
@@ -19,13 +19,13 @@ STATES = ("done", "running", "failed", "waiting")
 
 
 class Score(NamedTuple):
-    """One figure of a row.
+    """One score of a row.
 
     Attributes:
-      heading: what the table calls it; "" where only the file has it.
-      mean: over the networks of all finished jobs; NaN where one of them has none.
+      heading: its column in tables; "" if only the CSV file has it.
+      mean: mean over the networks of all finished jobs; NaN if one of them has no such score.
       std: their standard deviation (ddof 0).
-      error: standard error of the mean, as `standard_error` gives it.
+      error: standard error of the mean, from `standard_error`.
       paper: the paper's figure, or "".
     """
 
@@ -40,16 +40,16 @@ class Score(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What jobs that differ in their seeds alone came to.
+    """Results of jobs that differ in their seeds alone.
 
     Attributes:
       preset: their preset.
-      values: of the settings that the sweep varies.
-      jobs: how many are in each state.
-      networks: how many are trained, and how many there are to be.
-      seconds: that the finished jobs took.
-      scores: in per cent, by name.
-      failures: why jobs failed, by name.
+      values: values of the settings that the sweep varies.
+      jobs: the number of jobs in each state.
+      networks: the numbers of trained and of requested networks.
+      seconds: the time of the finished jobs.
+      scores: scores by name, in per cent.
+      failures: the reason for each job that failed, by name.
     """
 
     preset: str
@@ -65,43 +65,43 @@ class Finished(NamedTuple):
     """A finished job.
 
     Attributes:
-      job: itself.
-      about: what its run is of.
-      results: its run's results.
+      job: the job.
+      config: the configuration of its run.
+      results: the results of its run.
     """
 
     job: Job
-    about: RunConfig
+    config: RunConfig
     results: Results
 
     @property
     def draw(self) -> Mapping[str, Any]:
-        """What says which data its networks saw: with the same settings they have to be the same."""
+        """Settings that choose the data: jobs in which they are equal must have the same data."""
         return settings_of(self.job.settings, ["data"])
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What has to be the same where scores stand in one row: drawn data or not, subsets, layers of every figure."""
-        drawn = is_drawn(self.job, self.about.settings)
+        """What jobs of one row have in common: generated data or not, subsets, layers of every score."""
+        drawn = is_drawn(self.job, self.config.settings)
         layers = [len(self.results.together.layers(name)) for name in self.job.experiment.details]
         return drawn, *((name, len(of.attention_auc)) for name, of in self.results.subsets.items()), *layers
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
-    """A row for every preset and choice of values, as far as its jobs are."""
-    return [_row(same, out) for same in rows_of(jobs)]
+    """Returns a row for every preset and choice of values, from the jobs that are finished."""
+    return [_row(same_row, out) for same_row in rows_of(jobs)]
 
 
 def rows_of(jobs: Sequence[Job]) -> list[list[Job]]:
-    """The jobs of each row."""
-    of_row: dict[str, list[Job]] = {}
+    """Returns the jobs of each row."""
+    rows: dict[str, list[Job]] = {}
     for job in jobs:
-        of_row.setdefault(job.row, []).append(job)
-    return list(of_row.values())
+        rows.setdefault(job.row, []).append(job)
+    return list(rows.values())
 
 
 def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[str, str]]:
-    """The finished jobs of one row, and of those whose results are no part of it what is wrong, by name."""
+    """Returns the finished jobs of one row, and for each job whose results can't be used the reason, by name."""
     finished, others = list[Finished](), dict[str, str]()
     for job in jobs:
         if state(out / job.name) != "done":
@@ -111,9 +111,9 @@ def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[
             if finished and found.kind != finished[0].kind:
                 first = finished[0].job.name
                 raise RunError(f"its results are of other data, subsets or layers than those of {first}; remove one")
-            same = next((of for of in finished if of.draw == found.draw), found)
-            if found.about.data != same.about.data:
-                raise RunError(f"its data are not those of {same.job.name}, since digests differ; remove one")
+            same = next((run for run in finished if run.draw == found.draw), found)
+            if found.config.data != same.config.data:
+                raise RunError(f"its data are not those of {same.job.name}: the digests differ; remove one")
             finished.append(found)
         except RunError as error:
             others[job.name] = str(error)
@@ -121,28 +121,28 @@ def read_finished(jobs: Sequence[Job], out: Path) -> tuple[list[Finished], dict[
 
 
 def _read(job: Job, folder: Path) -> Finished:
-    """Raises `RunError` where the results are damaged, or of other settings than the job's; wherever the data are."""
-    about, remedy = read_config(folder), "remove it, and the command makes it again"
-    if about is None:
+    """Raises `RunError` if the results are damaged, or of other settings than the job's. Data may have moved."""
+    config, remedy = read_config(folder), "remove it, and the command makes it again"
+    if config is None:
         raise RunError(f"its config.json is missing; {remedy}")
-    for of in settings_differences(about.settings, job.settings, ["data", *RESULTS]):
-        raise RunError(f"its {of.name} is {of.there!r}, not {of.now!r}; {remedy}")
+    for changed in settings_differences(config.settings, job.settings, ["data", *RESULTS]):
+        raise RunError(f"its {changed.name} is {changed.there!r}, not {changed.now!r}; {remedy}")
     results = Results.read(folder, job.experiment.details)
     if results.networks != job.networks:
         raise RunError(f"its results are not of {job.networks} networks; {remedy}")
-    return Finished(job, about, results)
+    return Finished(job, config, results)
 
 
 def _row(jobs: Sequence[Job], out: Path) -> Row:
     finished, failures = read_finished(jobs, out)
     states = {job.name: state(out / job.name) for job in jobs} | dict.fromkeys(failures, "failed")
-    first, asked = jobs[0], sum(job.networks for job in jobs)
-    trained = sum(of.job.networks for of in finished)
-    seconds = sum(of.results.total_seconds for of in finished)
-    for name in [name for name, of in states.items() if of == "failed" and name not in failures]:
+    first, requested = jobs[0], sum(job.networks for job in jobs)
+    trained = sum(run.job.networks for run in finished)
+    seconds = sum(run.results.total_seconds for run in finished)
+    for name in [name for name, found in states.items() if found == "failed" and name not in failures]:
         failures[name] = reason(out / name, last_status(out / name))
     scores = _scores(finished) if finished else {}
-    return Row(first.preset, first.values, Counter(states.values()), (trained, asked), seconds, scores, failures)
+    return Row(first.preset, first.values, Counter(states.values()), (trained, requested), seconds, scores, failures)
 
 
 def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
@@ -173,46 +173,48 @@ def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
 
 
 def standard_error(values: Sequence[float], draws: Sequence[int]) -> float:
-    """The standard error of a mean over networks, NaN where one is too few to tell.
+    """Returns the standard error of a mean over networks; NaN for one sample.
 
-    Networks that share training graphs are no independent samples of what others come to, so that where there are
-    several draws of graphs, these are what is counted: the error is that of the mean of the draws' means.
+    Networks that share training graphs are not independent. If there are several draws of training graphs, a sample is
+    the mean over the networks of a draw.
 
     Args:
-      values: a number a network.
-      draws: which graphs each was trained on.
+      values: one number per network.
+      draws: the draw of training graphs of each network.
     """
-    of_draw = [[value for value, of in zip(values, draws, strict=True) if of == draw] for draw in sorted(set(draws))]
-    samples = np.array([np.mean(of) for of in of_draw] if len(of_draw) > 1 else values)
+    by_draw = [
+        [value for value, of_draw in zip(values, draws, strict=True) if of_draw == draw] for draw in sorted(set(draws))
+    ]
+    samples = np.array([np.mean(same_draw) for same_draw in by_draw] if len(by_draw) > 1 else values)
     return float(samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else math.nan
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text, with the paper's figures in brackets."""
+    """Returns the rows as text, with the paper's figures in brackets."""
     headings = {score.heading: None for row in rows for score in row.scores.values() if score.heading}
     lines = [["%", "seeds", *headings, "seconds", "jobs"]]
     for row in rows:
         shown = {score.heading: str(score) for score in row.scores.values()}
         label = " ".join([row.preset, *(f"{name}={value}" for name, value in row.values.items())])
         jobs = ", ".join(f"{row.jobs[name]} {name}" for name in STATES if row.jobs.get(name))
-        trained, asked = row.networks
+        trained, requested = row.networks
         cells = [shown.get(heading, "-") for heading in headings]
-        lines.append([label, f"{trained} of {asked}", *cells, f"{row.seconds:.0f}", jobs])
+        lines.append([label, f"{trained} of {requested}", *cells, f"{row.seconds:.0f}", jobs])
     return as_text(lines, left=(0, len(lines[0]) - 1))
 
 
 def write_summary(rows: Sequence[Row], file: Path) -> None:
-    """Writes the rows as a CSV file, each subset's accuracy and AUC among them."""
+    """Writes the rows as a CSV file, with accuracy and AUC of each subset."""
     names = {name: None for row in rows for name in row.scores}
-    of_paper = {name for row in rows for name, score in row.scores.items() if score.paper}
+    in_paper = {name for row in rows for name, score in row.scores.items() if score.paper}
     file_rows = []
     for row in rows:
-        trained, asked = row.networks
-        cells: dict[str, Any] = {"preset": row.preset, **row.values, "seeds": trained, "seeds_asked": asked}
-        cells |= {f"jobs_{of}": row.jobs.get(of, 0) for of in STATES} | {"seconds": round(row.seconds, 1)}
+        trained, requested = row.networks
+        cells: dict[str, Any] = {"preset": row.preset, **row.values, "seeds": trained, "seeds_asked": requested}
+        cells |= {f"jobs_{name}": row.jobs.get(name, 0) for name in STATES} | {"seconds": round(row.seconds, 1)}
         for name in names:
             score = row.scores.get(name)
             mean, std, paper = (score.mean, score.std, score.paper) if score else ("", "", "")
-            cells |= {name: mean, f"{name}_std": std} | ({f"{name}_paper": paper} if name in of_paper else {})
+            cells |= {name: mean, f"{name}_std": std} | ({f"{name}_paper": paper} if name in in_paper else {})
         file_rows.append(cells)
     write_csv(file, file_rows)

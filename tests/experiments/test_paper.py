@@ -163,7 +163,7 @@ def test_runs_whose_data_have_other_digests_are_no_part_of_a_row(two_of_three, c
         configure(folder, json.loads((folder / "config.json").read_text())["settings"], {"train": digest})
     with pytest.raises(SystemExit):
         paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
-    assert f"{folder}: its data are not those of weak_seeds=0-9, since digests differ" in capsys.readouterr().err
+    assert f"{folder}: its data are not those of weak_seeds=0-9: the digests differ" in capsys.readouterr().err
 
 
 def test_runs_that_were_not_asked_for_are_no_reason_to_fail(two_of_three, capsys):
