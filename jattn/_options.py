@@ -1,4 +1,4 @@
-"""Settings: what each of them affects, and that it has a value that is allowed."""
+"""Settings and arguments: what a setting affects, and checks that values are allowed."""
 
 import contextlib
 import math
@@ -6,10 +6,11 @@ import operator
 from dataclasses import field
 from typing import Any, Literal, TypeVar, cast, get_args
 
+import jax.numpy as jnp
 import numpy as np
 
-# What another value of a setting makes other: "nothing", only how and where a run runs; "location", only where data are
-# read from; "data", what is trained and tested on; "training", the networks; "evaluation", what is measured of them.
+# What a setting changes: "nothing" but how and where a run runs; the "location" that data are read from; the "data" of
+# training and test; "training", so the networks; "evaluation", so the scores.
 Affects = Literal["nothing", "location", "data", "training", "evaluation"]
 Value = TypeVar("Value")
 
@@ -17,14 +18,14 @@ Value = TypeVar("Value")
 def setting(
     default: Value, affects: Affects, *, of_preset: bool = True, may_grow: bool = False, unless: str = ""
 ) -> Value:
-    """A dataclass's field that says what it affects; `experiments.run.identity` goes by that.
+    """A dataclass field that declares what it affects, for `experiments.run.identity`.
 
     Args:
-      default: its default. A setting that is new has one that leaves everything as it was without it.
-      affects: what another value makes other.
-      of_preset: False where a preset with another value is still that preset, as with seeds.
-      may_grow: whether a run may be gone on with to a larger value.
-      unless: a setting with which, where it is on, this one affects the evaluation.
+      default: the default. That of a new setting must leave everything as it was before the setting existed.
+      affects: what changes with the value.
+      of_preset: whether a preset with another value is another preset; False for seeds, for example.
+      may_grow: whether a run may be resumed with a larger value.
+      unless: name of a setting that, if it is on, makes this one affect the evaluation.
     """
     declared = {"affects": affects, "of_preset": of_preset, "may_grow": may_grow, "unless": unless}
     return cast(Value, field(default=default, metadata=declared))
@@ -34,37 +35,48 @@ SEEDS = 1 << 32
 
 
 def expect_one_of(name: str, value: Any, literal: Any) -> None:
-    """Raises `ValueError` naming the setting and what is allowed, unless `value` is one of a `Literal`'s values."""
+    """Raises `ValueError` with the name and the allowed values, unless `value` is one of those of a `Literal`."""
     allowed = get_args(literal)
     if value not in allowed:
         raise ValueError(f"{name}: {value!r} is not known, expected one of: {', '.join(allowed)}")
 
 
 def expect_seeds(first: int, count: int) -> None:
-    """Raises `ValueError` unless seeds that follow each other have 32 bits: jax takes no notice of more."""
+    """Raises `ValueError` unless consecutive seeds fit into 32 bits: jax ignores higher bits."""
     if not 0 <= first <= SEEDS - count:
         raise ValueError(f"seed: {first} is not allowed, expected 0 to {SEEDS - count}")
 
 
 def expect_at_least(least: float, **values: float | None) -> None:
-    """Raises `ValueError` naming the first setting that is less, infinite or NaN; None is not given."""
+    """Raises `ValueError` naming the first value that is less than `least`, infinite or NaN; None is allowed."""
     for name, value in values.items():
         if value is not None and not least <= value < math.inf:
             finite = ", and finite" if value == math.inf else ""
             raise ValueError(f"{name}: {value} is not allowed, expected at least {least}{finite}")
 
 
-def expect_mask(name: str, mask: Any, length: int, what: str) -> None:
-    """Raises `ValueError` unless a mask is an array of `length` booleans, one for each of `what`."""
+def expect_mask(name: str, mask: Any, length: int, unit: str) -> None:
+    """Raises `ValueError` unless a mask is an array of `length` booleans, one per `unit`."""
     dtype, shape = getattr(mask, "dtype", type(mask).__name__), np.shape(mask)
     if str(dtype) != "bool" or shape != (length,):
         raise ValueError(
-            f"{name}: expected a mask of booleans, one per {what} ({length}), got {dtype} of shape {shape}"
+            f"{name}: expected a mask of booleans, one per {unit} ({length}), got {dtype} of shape {shape}"
         )
 
 
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """A numpy array of real numbers; raises `ValueError` if rows differ in length or entries are not real numbers."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: expected an array of real numbers, its rows of equal length ({error})") from error
+    if array.dtype.kind not in "buif" and not jnp.issubdtype(array.dtype, jnp.floating):  # the latter: bfloat16
+        raise ValueError(f"{name}: expected an array of real numbers, got {array.dtype}")
+    return array
+
+
 def as_int(name: str, value: Any) -> int:
-    """A whole number, of numpy or jax too, as Python's; raises `ValueError` for what is none."""
+    """An integer of Python, numpy or jax as Python's; raises `ValueError` for anything else."""
     if not _is_flag(value):
         with contextlib.suppress(TypeError):
             return operator.index(value)
@@ -72,8 +84,11 @@ def as_int(name: str, value: Any) -> int:
 
 
 def as_float(name: str, value: Any) -> float:
-    """A number, of numpy or jax too, as Python's; raises `ValueError` for what is none."""
-    is_number = isinstance(value, int | float | np.number) or (hasattr(value, "dtype") and np.ndim(value) == 0)
+    """A real number of Python, numpy or jax as Python's float; raises `ValueError` for anything else."""
+    is_number = isinstance(value, int | float) or (
+        hasattr(value, "dtype") and np.ndim(value) == 0 and jnp.issubdtype(value.dtype, jnp.number)
+    )
+    is_number &= not np.iscomplexobj(value)
     if _is_flag(value) or not is_number:
         raise ValueError(f"{name}: expected a number, got {value!r}")
     return float(value)
@@ -91,10 +106,10 @@ def set_numbers(
     optional_ints: tuple[str, ...] = (),
     bools: tuple[str, ...] = (),
 ) -> None:
-    """Makes fields of a dataclass Python's own numbers, so that equal settings are equal, hash alike and are JSON.
+    """Converts fields of a dataclass to Python's numbers, so that equal settings are equal, hash alike and are JSON.
 
     Raises:
-      ValueError: a field has no such number.
+      ValueError: a field is not a number of its kind.
     """
     for name in (*ints, *optional_ints, *floats, *bools):
         value = getattr(settings, name)

@@ -1,44 +1,63 @@
-"""Accuracy, errors, the AUC of attention, and how well initial attention points at the optimum; on the host."""
+"""Accuracy, regression errors, the AUC of attention, and the cosine between two vectors; on the host."""
 
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Num
+from jaxtyping import Num
+from numpy.typing import ArrayLike
 
-from jattn._options import expect_mask
+from jattn._options import as_numbers, expect_mask
 from jattn.training import Task, expect_of_task
 
 
-def accuracy(prediction: Float[np.ndarray, "graphs outputs"], label: Num[np.ndarray, " graphs"], task: Task) -> float:
-    """Share of graphs predicted rightly, in per cent: the rounded output (half to even) or the largest logit.
+def accuracy(prediction: ArrayLike, label: ArrayLike, task: Task) -> float:
+    """Percentage of graphs predicted correctly.
 
-    Outputs that are not finite are wrong. NaN where there are no graphs.
+    A regression is correct if the output rounds to the label (half to even), a classification if the largest logit is
+    the label's. Outputs that are not finite are wrong.
+
+    Args:
+      prediction: outputs, [graphs, outputs].
+      label: true classes or counts, [graphs].
+      task: "regression" or "classification".
+
+    Returns:
+      The percentage, or NaN if there are no graphs.
 
     Raises:
-      ValueError: labels are no whole numbers, or shapes do not fit the task.
+      ValueError: a label is not an integer or not a class of the prediction, or a shape does not fit the task.
+
+    >>> accuracy([[0.2, 1.3], [2.0, -1.0]], [1, 1], "classification")
+    50.0
     """
+    prediction, label = as_numbers("prediction", prediction), as_numbers("label", label)
     expect_of_task(prediction, label, task)
     if not are_counts(label):
-        raise ValueError("label: accuracy is of whole numbers; for real-valued ones take `regression_errors`")
+        raise ValueError("label: accuracy is of integers; for real-valued labels use `regression_errors`")
     if len(label) == 0:
         return float("nan")
-    predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)
+    if task == "regression":
+        predicted = np.round(prediction[:, 0])
+    else:
+        if label.min() < 0 or label.max() >= prediction.shape[1]:
+            classes = f"classes 0 to {prediction.shape[1] - 1}"
+            raise ValueError(f"label: {label.min()} to {label.max()}, but the prediction has {classes}")
+        predicted = prediction.argmax(-1)
     return 100 * float(np.mean((predicted == label) & np.isfinite(prediction).all(-1)))
 
 
 def are_counts(label: Num[np.ndarray, " graphs"]) -> bool:
-    """Whether all labels are whole numbers, so that a regression's outputs are right where they round to them."""
+    """Whether all labels are integers, so that a regression is correct if its output rounds to the label."""
     return bool((label == np.round(label)).all())
 
 
 class RegressionErrors(NamedTuple):
-    """How far real-valued predictions are off.
+    """Errors of real-valued predictions.
 
     Attributes:
       mae: mean absolute error.
-      rmse: root of the mean squared error.
-      r2: coefficient of determination: 1 less the squared errors' sum as a share of that of always predicting the mean.
-        NaN where all labels are equal.
+      rmse: root mean squared error.
+      r2: coefficient of determination, 1 - MSE / variance of the labels; NaN if all labels are equal.
     """
 
     mae: float
@@ -46,65 +65,76 @@ class RegressionErrors(NamedTuple):
     r2: float
 
 
-def regression_errors(prediction: Float[np.ndarray, "graphs 1"], label: Num[np.ndarray, " graphs"]) -> RegressionErrors:
-    """Errors of a regression over all graphs, in units of the label; NaN where there are no graphs.
+def regression_errors(prediction: ArrayLike, label: ArrayLike) -> RegressionErrors:
+    """Errors of a regression over all graphs, in units of the label; NaN if there are no graphs.
+
+    Args:
+      prediction: outputs, [graphs, 1].
+      label: true values, [graphs].
 
     Raises:
-      ValueError: there is more than one output a graph, or not one label for each.
+      ValueError: there is more than one output per graph, or not one label for each.
+
+    >>> regression_errors([[1.0], [3.0]], [1.0, 2.0])
+    RegressionErrors(mae=0.5, rmse=0.7071, r2=-1.0)
     """
+    prediction, label = as_numbers("prediction", prediction), as_numbers("label", label)
     expect_of_task(prediction, label, "regression")
     if len(label) == 0:
         return RegressionErrors(*3 * (float("nan"),))
     error = prediction[:, 0].astype(np.float64) - label
     variance = float(np.var(label, dtype=np.float64))
-    squares = float(np.mean(error**2))
-    r2 = 1 - squares / variance if variance else float("nan")
-    return RegressionErrors(float(np.abs(error).mean()), squares**0.5, r2)
+    mse = float(np.mean(error**2))
+    r2 = 1 - mse / variance if variance else float("nan")
+    return RegressionErrors(float(np.abs(error).mean()), mse**0.5, r2)
 
 
-def attention_auc(
-    attention: Float[np.ndarray, " nodes"],
-    target: Float[np.ndarray, " nodes"],
-    node_mask: Bool[np.ndarray, " nodes"] | None = None,
-) -> float:
-    """Area under the ROC curve of attention against target > 0, all nodes pooled together, in per cent.
+def attention_auc(attention: ArrayLike, target: ArrayLike, node_mask: ArrayLike | None = None) -> float:
+    """Area under the ROC curve of attention as a score for target > 0, in per cent, over all nodes together.
 
     Args:
-      attention: the scores.
-      target: target attention.
-      node_mask: nodes that entered the pooling; all where not given.
+      attention: the scores, [nodes].
+      target: target attention, [nodes].
+      node_mask: nodes that entered the pooling, [nodes]. Default: all.
 
     Returns:
-      The area, or NaN where there are no positive or no negative nodes, or an attention is not finite.
+      The area, or NaN if there are no positive or no negative nodes, or an attention is not finite.
 
     Raises:
-      ValueError: `present` is not of booleans, one of the three is not as long as the others, or a target is NaN.
+      ValueError: `node_mask` is not of booleans, the arrays differ in length, or a target is NaN.
+
+    >>> attention_auc([0.7, 0.1, 0.2], target=[1.0, 0.0, 0.0])
+    100.0
     """
-    attention, target = np.asarray(attention), np.asarray(target)
-    if attention.ndim != 1 or attention.shape != target.shape:
-        raise ValueError(f"attention: expected one number per target {target.shape}, got shape {attention.shape}")
+    scores, truth = as_numbers("attention", attention), as_numbers("target", target)
+    if scores.ndim != 1 or scores.shape != truth.shape:
+        raise ValueError(f"attention: expected one number per target {truth.shape}, got shape {scores.shape}")
     if node_mask is not None:
-        node_mask = np.asarray(node_mask)
-        expect_mask("node_mask", node_mask, len(target), "node")
-        attention, target = attention[node_mask], target[node_mask]
-    if np.isnan(target).any():
-        raise ValueError(
-            f"target[{int(np.isnan(target).argmax())}] is nan: expected numbers, positive where attended to"
-        )
-    positive = target > 0
-    if positive.all() or not positive.any() or not np.isfinite(attention).all():
+        mask = np.asarray(node_mask)
+        expect_mask("node_mask", mask, len(truth), "node")
+        scores, truth = scores[mask], truth[mask]
+    if (missing := np.isnan(truth)).any():
+        raise ValueError(f"target[{int(missing.argmax())}] is nan: expected numbers, positive for a target")
+    positive = truth > 0
+    if positive.all() or not positive.any() or not np.isfinite(scores).all():
         return float("nan")
-    # Imported here, as it takes a second; these two do what `roc_auc_score` does, in half its time.
+    # Imported here, since it takes a second. These two do the same as `roc_auc_score` in half its time.
     from sklearn.metrics import auc, roc_curve
 
-    return 100 * float(auc(*roc_curve(positive, attention)[:2]))
+    return 100 * float(auc(*roc_curve(positive, scores)[:2]))
 
 
-def cosine_similarity(a: Float[np.ndarray, " features"], b: Float[np.ndarray, " features"]) -> float:
-    """Cosine of the angle between two vectors; 0 if one of them is 0.
+def cosine_similarity(a: ArrayLike, b: ArrayLike) -> float:
+    """Cosine of the angle between two vectors [features]; 0 if one of them is 0.
 
-    >>> cosine_similarity(np.array([1.0, 0.0]), np.array([0.6, 0.8]))
+    Raises:
+      ValueError: they are not vectors of the same length.
+
+    >>> cosine_similarity([1.0, 0.0], [0.6, 0.8])
     0.6
     """
+    a, b = as_numbers("a", a), as_numbers("b", b)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"a and b: expected two vectors of the same length, got shapes {a.shape} and {b.shape}")
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / norm if norm else 0.0

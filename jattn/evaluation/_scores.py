@@ -1,8 +1,8 @@
 """Scores of many seeds on the subsets of a test set."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import jraph
 import numpy as np
@@ -13,12 +13,18 @@ from jattn._options import expect_mask
 from jattn.evaluation._metrics import RegressionErrors, accuracy, are_counts, attention_auc, regression_errors
 from jattn.training import AnyArray, Predictions, Task
 
-MOST_LABELS = 20  # of a subset whose accuracy is given by label
-MOST_RANGES = 8  # of numbers of nodes
+MAX_LABELS = 20  # of a subset whose accuracy is given by label
+MAX_RANGES = 8  # of numbers of nodes
 
 
 def join(subsets: Mapping[str, GraphsTuple]) -> GraphsTuple:
-    """All subsets as one host-side split, in their order."""
+    """All subsets as one host-side split, in their order.
+
+    >>> from jattn import from_arrays
+    >>> subsets = {"small": from_arrays([[1.0]], [], []), "large": from_arrays([[1.0], [2.0]], [], [])}
+    >>> join(subsets).n_node.tolist()
+    [1, 2]
+    """
     return jraph.batch_np(list(subsets.values()))
 
 
@@ -28,95 +34,135 @@ def evaluate(
     task: Task,
     test_mask: Bool[np.ndarray, "seeds graphs"] | None = None,
 ) -> dict[str, Any]:
-    """Accuracy and attention AUC of every subset and of all together, in per cent, and what pooling keeps.
+    """Accuracy, attention AUC and nodes kept by pooling, for each subset and for all together, in per cent.
 
-    For each subset, accuracy is also given by label, where labels are whole numbers, and against size: what counts is
-    how it holds up on larger graphs.
+    For each subset, accuracy is also given by label, if labels are integers, and by number of nodes.
 
     Args:
-      predictions: of `join(subsets)`, arrays [seeds, ...].
+      predictions: for `join(subsets)`, arrays [seeds, ...].
       subsets: host-side splits with their true labels and attention.
       task: what is predicted.
-      test_mask: the graphs of `join(subsets)` that each seed is tested on; all where not given.
+      test_mask: the graphs of `join(subsets)` on which each seed is tested. Default: all.
 
     Returns:
-      For each subset and "all", where a spread is that of `mean_std`:
-      {"accuracy": spread; for a regression whose labels are not all whole numbers, in its place
-       "mae", "rmse" and "r2": spreads of `regression_errors`, in units of the label, as in all that follows,
-       "graphs": n, the mean over seeds,
-       "attention_auc": [spread of each pooling layer], over all nodes for the first layer, over those still kept for a
-         later one; empty where no node of any subset has target attention,
-       "nodes_kept": [spread of each pooling layer], the share of all nodes that it leaves,
-       "graphs_emptied": [the same], the share of graphs that it leaves no node of,
+      For each subset and for "all", where each score is a `mean_std`:
+      {"accuracy": score; for a regression whose labels are not all integers, in its place
+       "mae", "rmse" and "r2": scores of `regression_errors`, here and below, in units of the label,
+       "graphs": number of graphs, the mean over seeds,
+       "attention_auc": [score of each pooling layer], over all nodes for the first layer, over nodes still kept for
+         later ones; empty if no node of any subset has target attention,
+       "nodes_kept": [score of each pooling layer], the share of all nodes that it keeps,
+       "graphs_emptied": [score of each pooling layer], the share of graphs of which it keeps no node,
        and for classification
-       "balanced_accuracy": spread, the mean of the accuracies of each class that occurs,
-       "majority_accuracy": spread, of always predicting the largest class,
-       "predicted": [spread of each class], the share of graphs predicted to be of it}.
+       "balanced_accuracy": score, the mean of the accuracies of the classes that occur,
+       "majority_accuracy": score of always predicting the largest class,
+       "predicted": [score of each class], the share of graphs for which it is predicted}.
       A subset also has, in ascending order and without empty ones,
-      "by_label": [{"label": k, "accuracy": spread, "graphs": n}, ...], empty where there are over `MOST_LABELS` labels,
-      "by_nodes": [{"nodes": [least, most], "accuracy": spread, "graphs": n}, ...], ranges of about as many graphs each.
+      "by_label": [{"label": k, "accuracy": score, "graphs": n}, ...], empty if there are over `MAX_LABELS` labels,
+      "by_nodes": [{"nodes": [fewest, most], "accuracy": score, "graphs": n}, ...], ranges of about as many graphs each.
+
+    >>> from jattn import from_arrays
+    >>> subset = jraph.batch_np([from_arrays([[1.0]], [], [], label=label) for label in (0, 1)])
+    >>> predictions = Predictions(np.array([[[2.0, 0.0], [1.0, 0.0]]]), attention=(), node_masks=())
+    >>> evaluate(predictions, {"test": subset}, "classification")["test"]["accuracy"]
+    {'mean': 50.0, 'std': 0.0, 'values': [50.0]}
     """
     graphs = join(subsets)
-    label, n_node, output = graphs.globals["label"], graphs.n_node, predictions.prediction
+    label, n_node = graphs.globals["label"], graphs.n_node
     if test_mask is None:
-        test_mask = np.ones((len(output), len(label)), bool)
-    for i, of_seed in enumerate(test_mask):
-        expect_mask(f"counted[{i}]", of_seed, len(label), "graph")
-    has_accuracy = task == "classification" or are_counts(label)
+        test_mask = np.ones((len(predictions.prediction), len(label)), bool)
+    for i, mask in enumerate(test_mask):
+        expect_mask(f"test_mask[{i}]", mask, len(label), "graph")
+    test_set = _TestSet(predictions.prediction, label, n_node, task, test_mask)
     ranges = _ranges(subsets)
-
-    def own(chosen: Int[np.ndarray, "chosen"]) -> list[Int[np.ndarray, "_"]]:
-        return [chosen[of_seed[chosen]] for of_seed in test_mask]
-
-    def right(chosen: Int[np.ndarray, "chosen"]) -> dict[str, Any]:
-        ids = own(chosen)
-        parts = [(of_seed[i], label[i]) for of_seed, i in zip(output, ids, strict=True)]
-        graphs = {"graphs": round(np.mean([len(i) for i in ids]))}
-        if has_accuracy:
-            return {"accuracy": mean_std([accuracy(*part, task) for part in parts]), **graphs}
-        errors = [regression_errors(*part) for part in parts]
-        names = RegressionErrors._fields
-        return {name: mean_std(list(of)) for name, of in zip(names, zip(*errors, strict=True), strict=True)} | graphs
-
     aucs = _attention_aucs(predictions, graphs, test_mask, ranges)
-    nodes_left = [_nodes_left(np.asarray(kept), n_node) for kept in predictions.node_masks]  # each [seeds, graphs]
+    nodes_kept = [_nodes_kept(np.asarray(mask), n_node) for mask in predictions.node_masks]  # each [seeds, graphs]
     scores: dict[str, dict[str, Any]] = {}
-    for name, (of_graphs, _) in ranges.items():
-        chosen = np.arange(len(label))[of_graphs]
-        ids = own(chosen)
+    for name, (graph_range, _) in ranges.items():
+        chosen = np.arange(len(label))[graph_range]
+        ids = test_set.ids(chosen)
         scores[name] = {
-            **right(chosen),
+            **test_set.score(chosen),
             "attention_auc": aucs[name],
-            "nodes_kept": [_percentage(layer, n_node, ids) for layer in nodes_left],
+            "nodes_kept": [_percentage(count, n_node, ids) for count in nodes_kept],
             "graphs_emptied": [
-                _percentage((layer == 0) & (n_node > 0), np.ones_like(n_node), ids) for layer in nodes_left
+                _percentage((count == 0) & (n_node > 0), np.ones_like(n_node), ids) for count in nodes_kept
             ],
         }
         if task == "classification":
-            scores[name] |= _by_class(output, label, ids)
+            scores[name] |= test_set.score_classes(chosen)
         if name != "all":
-            scores[name] |= _by_label_and_size(label, n_node, chosen, right)
+            scores[name] |= test_set.score_by_label(chosen) | test_set.score_by_nodes(chosen)
     return scores
 
 
-def _by_label_and_size(
-    label: Num[np.ndarray, " graphs"],
-    n_node: Int[np.ndarray, " graphs"],
-    chosen: Int[np.ndarray, " chosen"],
-    right: Callable[[Int[np.ndarray, " _"]], dict[str, Any]],
-) -> dict[str, Any]:
-    """What `right` says of the chosen graphs of each label, where labels are not too many, and of ranges of sizes."""
-    labels, sizes = label[chosen], n_node[chosen]
-    distinct = np.unique(labels)
-    distinct = distinct if len(distinct) <= MOST_LABELS and are_counts(labels) else distinct[:0]
-    by_label = zip(distinct, _parts(labels, distinct), strict=True)
-    by_size = _parts(sizes, _size_starts(sizes))
-    return {
-        "by_label": [{"label": k.item(), **right(chosen[part])} for k, part in by_label],
-        "by_nodes": [
-            {"nodes": [int(sizes[part].min()), int(sizes[part].max())], **right(chosen[part])} for part in by_size
-        ],
-    }
+class _TestSet(NamedTuple):
+    """Predictions for all graphs of all subsets, and the graphs on which each seed is tested."""
+
+    prediction: Float[AnyArray, "seeds graphs outputs"]
+    label: Num[np.ndarray, " graphs"]
+    n_node: Int[np.ndarray, " graphs"]
+    task: Task
+    test_mask: Bool[np.ndarray, "seeds graphs"]
+
+    def ids(self, chosen: Int[np.ndarray, " chosen"]) -> list[Int[np.ndarray, " _"]]:
+        """The chosen graphs on which each seed is tested."""
+        return [chosen[mask[chosen]] for mask in self.test_mask]
+
+    def score(self, chosen: Int[np.ndarray, " chosen"]) -> dict[str, Any]:
+        """Accuracy or regression errors on the chosen graphs, and the number of graphs."""
+        ids = self.ids(chosen)
+        pairs = [(prediction[i], self.label[i]) for prediction, i in zip(self.prediction, ids, strict=True)]
+        graphs = {"graphs": round(np.mean([len(i) for i in ids]))}
+        if self.task == "classification" or are_counts(self.label):
+            return {"accuracy": mean_std([accuracy(*pair, self.task) for pair in pairs])} | graphs
+        errors = np.array([regression_errors(*pair) for pair in pairs])  # [seeds, errors]
+        names = RegressionErrors._fields
+        return {name: mean_std(values.tolist()) for name, values in zip(names, errors.T, strict=True)} | graphs
+
+    def score_classes(self, chosen: Int[np.ndarray, " chosen"]) -> dict[str, Any]:
+        """Scores that tell a good classifier from one that always predicts the largest class."""
+        ids = self.ids(chosen)
+        logits = [np.asarray(prediction)[i] for prediction, i in zip(self.prediction, ids, strict=True)]
+        predicted = [np.where(np.isfinite(x).all(-1), x.argmax(-1), -1) for x in logits]  # -1 is no class
+        labels = [self.label[i] for i in ids]
+        recalls = [
+            [100 * float(np.mean(classes[label == k] == k)) for k in np.unique(label)]
+            for classes, label in zip(predicted, labels, strict=True)
+        ]
+        majorities = [np.bincount(label.astype(int), minlength=1).argmax() for label in labels]
+        return {
+            "balanced_accuracy": mean_std([_mean(recall) for recall in recalls]),
+            "majority_accuracy": mean_std(
+                [_mean(100.0 * (label == majority)) for label, majority in zip(labels, majorities, strict=True)]
+            ),
+            "predicted": [
+                mean_std([_mean(100.0 * (classes == k)) for classes in predicted])
+                for k in range(self.prediction.shape[-1])
+            ],
+        }
+
+    def score_by_label(self, chosen: Int[np.ndarray, " chosen"]) -> dict[str, Any]:
+        """Scores of the chosen graphs of each label, unless there are too many labels."""
+        labels = self.label[chosen]
+        distinct = np.unique(labels)
+        if len(distinct) > MAX_LABELS or not are_counts(labels):
+            return {"by_label": []}
+        return {"by_label": [{"label": k.item(), **self.score(chosen[labels == k])} for k in distinct]}
+
+    def score_by_nodes(self, chosen: Int[np.ndarray, " chosen"]) -> dict[str, Any]:
+        """Scores of the chosen graphs of each range of numbers of nodes."""
+        sizes = self.n_node[chosen]
+        step = max(-(-len(sizes) // MAX_RANGES), 1)
+        starts = np.unique(np.sort(sizes)[::step])  # fewer ranges if many graphs share a size
+        size_range = np.searchsorted(starts, sizes, side="right") - 1
+        parts = [np.flatnonzero(size_range == i) for i in range(len(starts))]
+        return {
+            "by_nodes": [
+                {"nodes": [int(sizes[part].min()), int(sizes[part].max())], **self.score(chosen[part])}
+                for part in parts
+            ]
+        }
 
 
 def _attention_aucs(
@@ -125,30 +171,29 @@ def _attention_aucs(
     test_mask: Bool[np.ndarray, "seeds graphs"],
     ranges: Mapping[str, tuple[slice, slice]],
 ) -> dict[str, list[dict[str, Any]]]:
-    """For each range of nodes the spread of every pooling layer's AUC; none where no node has target attention."""
-    truth = graphs.nodes["attention"]
-    if not (truth > 0).any():
+    """Attention AUC of every pooling layer, by range of nodes; empty lists if no node has target attention."""
+    target = graphs.nodes["attention"]
+    if not (target > 0).any():
         return {name: [] for name in ranges}
-    of_counted = np.repeat(test_mask, graphs.n_node, axis=1)
-    masks = [mask & of_counted for mask in entered_masks(predictions)]
+    tested = np.repeat(test_mask, graphs.n_node, axis=1)
+    masks = [mask & tested for mask in entered_masks(predictions)]
     layers = [(np.asarray(alpha), mask) for alpha, mask in zip(predictions.attention, masks, strict=True)]
-    with ThreadPoolExecutor() as threads:  # sorting, which is most of an AUC, lets other threads run
+    with ThreadPoolExecutor() as threads:  # most of an AUC is sorting, during which other threads run
 
         def auc(alpha: AnyArray, mask: AnyArray, nodes: slice) -> dict[str, Any]:
-            return mean_std(
-                list(threads.map(lambda a, m: attention_auc(a[nodes], truth[nodes], m[nodes]), alpha, mask))
-            )
+            values = threads.map(lambda a, m: attention_auc(a[nodes], target[nodes], m[nodes]), alpha, mask)
+            return mean_std(list(values))
 
         return {name: [auc(*layer, nodes) for layer in layers] for name, (_, nodes) in ranges.items()}
 
 
-def _nodes_left(
-    kept: Bool[np.ndarray, "seeds nodes"], n_node: Int[np.ndarray, " graphs"]
+def _nodes_kept(
+    node_mask: Bool[np.ndarray, "seeds nodes"], n_node: Int[np.ndarray, " graphs"]
 ) -> Int[np.ndarray, "seeds graphs"]:
-    """How many nodes of each graph are kept."""
-    before = np.pad(np.cumsum(kept, axis=1, dtype=np.int32), ((0, 0), (1, 0)))  # of the first 0, 1, 2, ... nodes
-    ends = np.cumsum(n_node)
-    return before[:, ends] - before[:, ends - n_node]
+    """Number of nodes of each graph in a mask."""
+    cumulative = np.pad(np.cumsum(node_mask, axis=1, dtype=np.int32), ((0, 0), (1, 0)))
+    end = np.cumsum(n_node)
+    return cumulative[:, end] - cumulative[:, end - n_node]
 
 
 def _percentage(
@@ -156,31 +201,9 @@ def _percentage(
     whole: Num[np.ndarray, " graphs"],
     ids: Sequence[Int[np.ndarray, " _"]],
 ) -> dict[str, Any]:
-    """The spread of what part makes of the whole, summed over each seed's own graphs, in per cent."""
-    sums = [(of_seed[i].sum(), whole[i].sum()) for of_seed, i in zip(part, ids, strict=True)]
+    """Sum of `part` as a percentage of the sum of `whole`, over the graphs of each seed."""
+    sums = [(counts[i].sum(), whole[i].sum()) for counts, i in zip(part, ids, strict=True)]
     return mean_std([100 * float(a / b) if b else float("nan") for a, b in sums])
-
-
-def _by_class(
-    output: Float[AnyArray, "seeds graphs classes"],
-    label: Num[np.ndarray, " graphs"],
-    ids: Sequence[Int[np.ndarray, " _"]],
-) -> dict[str, Any]:
-    """What tells a good classifier from one that predicts the largest class, on each seed's own graphs."""
-    own = [np.asarray(of_seed)[i] for of_seed, i in zip(output, ids, strict=True)]
-    predicted = [np.where(np.isfinite(logits).all(-1), logits.argmax(-1), -1) for logits in own]  # -1 is no class
-    labels = [label[i] for i in ids]
-    recalls = [
-        [100 * float(np.mean(said[true == k] == k)) for k in np.unique(true)]
-        for said, true in zip(predicted, labels, strict=True)
-    ]
-    return {
-        "balanced_accuracy": mean_std([_mean(of_seed) for of_seed in recalls]),
-        "majority_accuracy": mean_std(
-            [_mean(100.0 * (true == np.bincount(true.astype(int), minlength=1).argmax())) for true in labels]
-        ),
-        "predicted": [mean_std([_mean(100.0 * (said == k)) for said in predicted]) for k in range(output.shape[-1])],
-    }
 
 
 def _mean(values: Any) -> float:
@@ -188,16 +211,21 @@ def _mean(values: Any) -> float:
 
 
 def entered_masks(predictions: Predictions) -> list[Bool[np.ndarray, "seeds nodes"]]:
-    """The nodes that entered each pooling layer: all, then those that the one before kept."""
-    layers = [np.asarray(kept) for kept in predictions.node_masks]
-    return [np.ones_like(kept) for kept in layers[:1]] + layers[:-1]
+    """Masks of the nodes that entered each pooling layer: all, then those that the layer before kept."""
+    layers = [np.asarray(mask) for mask in predictions.node_masks]
+    return [np.ones_like(mask) for mask in layers[:1]] + layers[:-1]
 
 
-def mean_std(values: list[float]) -> dict[str, Any]:
-    """{"mean", "std" (ddof 0), "values"} of one number a seed; mean and std are NaN unless all are finite."""
+def mean_std(values: Sequence[float]) -> dict[str, Any]:
+    """Mean and standard deviation (ddof 0) of one number per seed; both are NaN unless all numbers are finite.
+
+    >>> mean_std([90.0, 100.0])
+    {'mean': 95.0, 'std': 5.0, 'values': [90.0, 100.0]}
+    """
     numbers = np.asarray(values, float)
-    numbers = numbers if np.isfinite(numbers).all() else np.full_like(numbers, np.nan)
-    return {"mean": float(numbers.mean()), "std": float(numbers.std()), "values": [float(v) for v in values]}
+    if not numbers.size or not np.isfinite(numbers).all():
+        return {"mean": float("nan"), "std": float("nan"), "values": numbers.tolist()}
+    return {"mean": float(numbers.mean()), "std": float(numbers.std()), "values": numbers.tolist()}
 
 
 def _ranges(subsets: Mapping[str, GraphsTuple]) -> dict[str, tuple[slice, slice]]:
@@ -208,15 +236,3 @@ def _ranges(subsets: Mapping[str, GraphsTuple]) -> dict[str, tuple[slice, slice]
         ranges[name] = slice(graph, end_graph), slice(node, end_node)
         graph, node = end_graph, end_node
     return {**ranges, "all": (slice(0, graph), slice(0, node))}
-
-
-def _parts(values: Num[np.ndarray, " values"], starts: Num[np.ndarray, " parts"]) -> list[Int[np.ndarray, " part"]]:
-    """Indices of the values from each start up to the next one; starts ascend."""
-    of_value = np.searchsorted(starts, values, side="right") - 1
-    return [np.flatnonzero(of_value == i) for i in range(len(starts))]
-
-
-def _size_starts(n_node: Int[np.ndarray, " graphs"]) -> Int[np.ndarray, " starts"]:
-    """Least nodes of each range; sizes that many graphs share leave fewer ranges."""
-    step = max(-(-len(n_node) // MOST_RANGES), 1)
-    return np.unique(np.sort(n_node)[::step])

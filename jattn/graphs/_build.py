@@ -9,7 +9,7 @@ import scipy.sparse
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
-from jattn._options import as_float, expect_mask
+from jattn._options import as_float, as_numbers, expect_mask
 from jattn.graphs._check import check, expect_one_tuple
 from jattn.graphs._proximity import Proximity
 
@@ -207,14 +207,7 @@ def _indices(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:
-    """Values as float32; raises `ValueError` if rows differ in length, or an entry is not a real number."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "cSU":
-            raise TypeError(f"got {array.dtype}")
-        return array.astype(np.float32)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: expected an array of real numbers, its rows of equal length ({error})") from error
+    return as_numbers(name, values).astype(np.float32)
 
 
 def _label(label: float) -> np.ndarray:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Num
 from jraph import GraphsTuple
 from scipy.sparse import coo_array
 
+from jattn._options import as_numbers
 from jattn.graphs._one_hot import OneHot
 from jattn.graphs._proximity import Proximity
 
@@ -227,9 +227,7 @@ def _expect_shape(name: str, array: Any, length: int, unit: str, ndim: int = 1) 
 
 
 def _expect_finite(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind not in "bui" and not jnp.issubdtype(array.dtype, jnp.floating):
-        raise ValueError(f"{name}: expected real numbers, got {array.dtype}")
-    finite = np.isfinite(array)
+    finite = np.isfinite(as_numbers(name, array))
     if not finite.all():
         index = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(f"{name}{list(index)} is {array[index]}: expected finite numbers")

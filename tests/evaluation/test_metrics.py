@@ -85,7 +85,7 @@ def test_errors_of_a_regression_are_those_of_scikit_learn():
 
 
 def test_accuracy_of_real_valued_labels_is_refused():
-    with pytest.raises(ValueError, match="label: accuracy is of whole numbers; for real-valued ones"):
+    with pytest.raises(ValueError, match="label: accuracy is of integers; for real-valued labels"):
         accuracy(column(0.4, 1.6), np.array([0.4, 1.6]), "regression")
 
 
@@ -105,3 +105,38 @@ def test_auc_takes_lists_and_masks_of_booleans_alone(unchecked_types):
             attention_auc(np.array(attention), np.array(target), mask)
     with pytest.raises(ValueError, match=r"attention: expected one number per target \(6,\), got shape \(5,\)"):
         attention_auc(attention[:5], target)
+
+
+def test_metrics_take_lists_of_numbers(unchecked_types):
+    assert accuracy([[0.4], [1.6]], [0, 2], "regression") == 100
+    assert accuracy([[0, 1], [2, 1]], [1, 0], "classification") == 100
+    assert regression_errors([[1], [3]], [1, 2]).mae == 0.5
+    assert attention_auc([0.7, 0.3], [1, 0]) == 100
+    assert cosine_similarity([3, 4], [6, 8]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda: accuracy([[1.0], [2.0, 3.0]], [0, 1], "regression"), "prediction: expected an array of real numbers"),
+        (lambda: accuracy([[1.0], [2.0]], ["0", "1"], "regression"), "label: expected an array of real numbers"),
+        (lambda: accuracy([[1j], [2j]], [0, 1], "regression"), "prediction: expected an array of real numbers"),
+        (lambda: accuracy([1.0, 2.0], [0, 1], "regression"), r"prediction: expected shape \[graphs, 1\], got \(2,\)"),
+        (lambda: accuracy([[1.0, 2.0]], [-1], "classification"), "label: -1 to -1, but the prediction has classes 0"),
+        (lambda: accuracy([[1.0, 2.0]], [2], "classification"), "label: 2 to 2, but the prediction has classes 0 to 1"),
+        (lambda: accuracy([[1.0, 2.0]], [0.5], "classification"), "label: accuracy is of integers"),
+        (lambda: accuracy([[1.0, 2.0]], [np.nan], "classification"), "label: accuracy is of integers"),
+        (lambda: regression_errors([[1.0]], [1j]), "label: expected an array of real numbers"),
+        (lambda: attention_auc([1j, 0], [0, 1]), "attention: expected an array of real numbers, got complex128"),
+        (lambda: cosine_similarity([1.0, 2.0], [1.0]), "a and b: expected two vectors of the same length"),
+    ],
+)
+def test_metrics_refuse_what_they_cannot_score(score, message, unchecked_types):
+    with pytest.raises(ValueError, match=message):
+        score()
+
+
+def test_one_class_among_the_masked_nodes_is_nan_without_a_warning():
+    assert np.isnan(attention_auc([0.1, 0.9, 0.5], [1.0, 1.0, 0.0], np.array([True, True, False])))
+    assert accuracy([[1.0], [2.0]], [1, 1], "regression") == 50
+    assert accuracy([[1.0], [2.0]], [0, 0], "classification") == 100

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jattn.evaluation import evaluate, join
-from jattn.evaluation._scores import MOST_LABELS, MOST_RANGES
+from jattn.evaluation import evaluate, join, mean_std
+from jattn.evaluation._scores import MAX_LABELS, MAX_RANGES
 from jattn.graphs import from_arrays, select
 from jattn.training import Predictions
 
@@ -86,8 +86,8 @@ def test_labels_ascend_and_are_those_that_occur():
 
 
 def test_too_many_labels_are_not_parted():
-    assert len(parts_of([3] * MOST_LABELS, range(MOST_LABELS), "by_label")) == MOST_LABELS
-    assert parts_of([3] * (MOST_LABELS + 1), range(MOST_LABELS + 1), "by_label") == []
+    assert len(parts_of([3] * MAX_LABELS, range(MAX_LABELS), "by_label")) == MAX_LABELS
+    assert parts_of([3] * (MAX_LABELS + 1), range(MAX_LABELS + 1), "by_label") == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_too_many_labels_are_not_parted():
         ([5] * 30, [[5, 5]]),
         ([9, 4, 30], [[4, 4], [9, 9], [30, 30]]),
         ([5] * 99 + [200], [[5, 200]]),
-        (range(1, 2 * MOST_RANGES + 1), [[n, n + 1] for n in range(1, 2 * MOST_RANGES, 2)]),
+        (range(1, 2 * MAX_RANGES + 1), [[n, n + 1] for n in range(1, 2 * MAX_RANGES, 2)]),
     ],
     ids=["one graph", "one size", "few graphs", "a common size", "even"],
 )
@@ -108,7 +108,7 @@ def test_ranges_of_nodes_end_at_sizes_that_occur(sizes, ranges):
 def test_ranges_hold_about_as_many_graphs_each():
     sizes = np.random.default_rng(3).permutation(1000)
     count = [part["graphs"] for part in parts_of(sizes, [0] * 1000, "by_nodes")]
-    assert count == [125] * MOST_RANGES
+    assert count == [125] * MAX_RANGES
 
 
 def test_classes_are_labels_too():
@@ -233,5 +233,10 @@ def test_whole_numbers_have_accuracy_whatever_their_type():
 def test_what_each_seed_is_scored_on_is_a_mask():
     subsets = {"test": subset([2, 3], [0, 1])}
     predictions = Predictions(np.zeros((1, 2, 2), np.float32), (), ())
-    with pytest.raises(ValueError, match=r"counted\[0\]: expected a mask of booleans, one per graph"):
+    with pytest.raises(ValueError, match=r"test_mask\[0\]: expected a mask of booleans, one per graph"):
         evaluate(predictions, subsets, "classification", np.ones((1, 3), bool))
+
+
+def test_the_mean_of_no_seeds_is_nan_without_a_warning():
+    assert np.isnan(mean_std([])["mean"])
+    assert mean_std([])["values"] == []
