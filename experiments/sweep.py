@@ -1,21 +1,21 @@
 """Many runs of an experiment as independent jobs: presets x seeds x data seeds x values of any setting.
 
     python -m experiments.sweep colors weak supervised --seeds 100 --out sweeps/colors
-        two presets, 100 seeds each, ten a job: 20 jobs, as many at once as there are GPUs, or else cores
+        two presets, 100 seeds each, ten per job: 20 jobs, as many at once as there are GPUs, or else cores
     python -m experiments.sweep colors weak --vary threshold=0.01,0.05 --vary filters="32 32,64 64" --out sweeps/sizes
         a grid of settings, 10 seeds each
     python -m experiments.sweep triangles supervised weak --seeds 5 --seeds-per-job 1 --out sweeps/tri -- --data-dir DIR
-        what follows -- is given to every job
+        every job gets the arguments after --
     python -m experiments.sweep tu weak global --vary dataset=PROTEINS,COLLAB --data-seeds 0 1 2 --out sweeps/tu
         three draws of training graphs of two data sets
     python -m experiments.sweep colors weak --seeds 1000 --out sweeps/many --executor slurm --partition gpu --hours 2
-        one array of SLURM's, a job for ten seeds
+        one SLURM array, with a task for ten seeds
     python -m experiments.sweep --summary --out sweeps/colors
         the table, at any time, also while jobs run
 
-Every job is a run with a folder of its own in --out, which also has its log.txt. The same command again skips jobs that
-are finished, goes on with those that were cut and tries failed ones again; with more presets, seeds, data seeds or
-values it makes the sweep larger. See docs/clusters.md.
+Every job is a run with a folder in --out, which also has its log.txt. The same command again skips finished jobs,
+resumes interrupted ones and tries failed ones again; with more presets, seeds, data seeds or values it makes the sweep
+larger. See docs/clusters.md.
 """
 
 import csv
@@ -46,58 +46,57 @@ from .sweeps.summary import read_rows, table, write_summary
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What the command can be told, besides what it gives to its jobs."""
+    """The settings of a sweep, besides the arguments of its jobs."""
 
     experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = ""
     """colors, triangles, mnist75sp or tu."""
     presets: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PRESET ...")] = ()
-    """Presets of it, at least one."""
+    """Its presets, at least one."""
     out: Path
     """Folder of the sweep."""
     seeds: int = 10
-    """Seeds of each preset, for each choice of values and each data seed."""
+    """Number of seeds of each preset, for each choice of values and each data seed."""
     first_seed: int = 0
-    """The first of the seeds."""
+    """The first seed."""
     seeds_per_job: int = 10
-    """Seeds that one job trains at once. What is left over makes a last job of fewer, whose seeds a sweep that is made
-    larger trains anew."""
+    """Seeds that one job trains at once. The last job may have fewer; a larger sweep trains those again."""
     data_seeds: tuple[int, ...] = ()
     """Seeds of the data, for experiments that have --data-seed."""
     vary: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE,VALUE,...")] = ()
-    """Values of any other setting; of several such settings all combinations. A value that has commas stands in double
-    quotes, with those in it doubled: --vary 'dataset="DIR/a,b/TOY.zip",PROTEINS'."""
+    """Values of any other setting; of several such settings all combinations. A value with commas stands in double
+    quotes, with double quotes in it doubled: --vary 'dataset="DIR/a,b/TOY.zip",PROTEINS'."""
     jobs: int | None = None
-    """Jobs that run at once, each with its share of the machine; one for each GPU, or else core, where not given. On
-    SLURM no more than this."""
+    """Jobs that run at once, each with its slice of the machine; by default one per GPU, or per CPU core without GPUs.
+    On SLURM the largest number of tasks at once."""
     retries: int = 1
-    """How often a job that failed is tried again before it is given up until the next command."""
+    """How often a failed job is tried again."""
     executor: Literal["local", "slurm"] = "local"
     """Run the jobs here, or submit them to SLURM."""
     summary: bool = False
-    """Show the table of what is in --out, and run nothing. Experiment and presets need not be named."""
+    """Show the table of the sweep in --out, and run nothing. Experiment and presets may be left out."""
     quiet: bool = False
-    """Show nothing but errors and the table at the end."""
+    """Show only errors and the table at the end."""
     on_slurm: tyro.conf.OmitArgPrefixes[Slurm] = Slurm()
-    """With --executor slurm."""
+    """Resources of a job with --executor slurm."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "out", run_folder("out", self.out))
         expect_at_least(1, jobs=self.jobs)
         expect_at_least(0, retries=self.retries)
         if self.executor != "slurm" and self.on_slurm != Slurm():
-            changed = [of.name for of in fields(Slurm) if getattr(self.on_slurm, of.name) != getattr(Slurm(), of.name)]
-            raise ValueError(f"{changed[0]}: it is of jobs on SLURM; say --executor slurm")
+            names = [field.name for field in fields(Slurm)]
+            changed = [name for name in names if getattr(self.on_slurm, name) != getattr(Slurm(), name)]
+            raise ValueError(f"{changed[0]}: only for jobs on SLURM; add --executor slurm")
         if not self.summary and not self.experiment:
             raise ValueError(f"experiment: name one of {', '.join(EXPERIMENTS)}")
 
     def grid(self, arguments: Sequence[str]) -> Grid:
-        """The grid that this asks for, every job of which is given some arguments."""
+        """Returns the grid of these settings; `arguments` are for every job."""
         values = [_values(entry) for entry in self.vary]
         names = [name for name, _ in values]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(
-                f"vary: {twice[0]} is given twice; list all of its values once, {twice[0]}=VALUE,VALUE,..."
-            )
+        if repeated := [name for name in names if names.count(name) > 1]:
+            remedy = f"list all of its values once, {repeated[0]}=VALUE,VALUE,..."
+            raise ValueError(f"vary: {repeated[0]} is given twice; {remedy}")
         return Grid(
             self.experiment,
             self.presets,
@@ -123,12 +122,12 @@ def _values(entry: str) -> tuple[str, tuple[str, ...]]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs, submits or shows the sweep that a command line asks for."""
+    """Runs, submits or shows the sweep of a command line."""
     expect_no_empty(arguments)
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     try:
         sweep = tyro.cli(Sweep, args=arguments[:end], prog=program("sweep"), description=as_typed(__doc__ or ""))
-        grid = _kept_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
+        grid = _stored_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
     except (ValueError, RunError) as error:
         fail(str(error))
     jobs = jobs_of(grid)
@@ -140,36 +139,36 @@ def main(arguments: Sequence[str]) -> None:
     except RunError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error}; the same command goes on with the sweep")
+        fail(f"{error}; to resume the sweep, repeat the command")
 
 
 def run(sweep: Sweep, grid: Grid, jobs: Sequence[Job]) -> None:
-    """Runs or submits those jobs of a sweep that are not finished; exits with status 1 where some fail."""
+    """Runs or submits the unfinished jobs of a sweep; exits with status 1 if some fail."""
     out = sweep.out
-    with _held(out):
-        _keep(grid, jobs, out / "sweep.json")
+    with _locked(out):
+        _store(grid, jobs, out / "sweep.json")
         states = {job.name: state(out / job.name) for job in jobs}
-        todo = {job.name: command(job, out) for job in jobs if states[job.name] in ("waiting", "failed")}
-        if not sweep.quiet and len(todo) < len(jobs):
-            elsewhere = list(states.values()).count("running")
-            print(f"{len(jobs) - len(todo) - elsewhere} jobs are finished, {elsewhere} run already", file=sys.stderr)
-        if todo and sweep.executor == "slurm":
-            array = submit(todo, out, sweep.on_slurm, sweep.jobs, sweep.retries)
-            print(f"submitted {len(todo)} jobs: squeue -j {array} lists them, scancel {array} ends them")
-            print(f"how far they are: {program('sweep')} --summary --out {out}")
+        commands = {job.name: command(job, out) for job in jobs if states[job.name] in ("waiting", "failed")}
+        if not sweep.quiet and len(commands) < len(jobs):
+            running = list(states.values()).count("running")
+            print(f"{len(jobs) - len(commands) - running} jobs are finished, {running} run already", file=sys.stderr)
+        if commands and sweep.executor == "slurm":
+            array = submit(commands, out, sweep.on_slurm, sweep.jobs, sweep.retries)
+            print(f"submitted {len(commands)} jobs: squeue -j {array} lists them, scancel {array} ends them")
+            print(f"for the table: {program('sweep')} --summary --out {out}")
             return
-        failures, asked = JobPool(todo, out, device_slices(sweep.jobs), sweep.retries, sweep.quiet).run()
-    if asked is not None:
-        done = sum(state(out / job.name) == "done" for job in jobs)
-        print(f"stopped; {done} of {len(jobs)} jobs are finished, and the same command goes on", file=sys.stderr)
-        raise SystemExit(128 + asked)
+        failures, stop_signal = JobPool(commands, out, device_slices(sweep.jobs), sweep.retries, sweep.quiet).run()
+    if stop_signal is not None:
+        finished = sum(state(out / job.name) == "done" for job in jobs)
+        print(f"stopped; {finished} of {len(jobs)} jobs are finished; to resume, repeat the command", file=sys.stderr)
+        raise SystemExit(128 + stop_signal)
     show(jobs, out, failures)
     if failures:
         raise SystemExit(1)
 
 
 def command(job: Job, out: Path) -> list[str]:
-    """The command line of a job."""
+    """Returns the command line of a job."""
     return [*job_command(job.experiment.name), *job.arguments, "--out", str(out.absolute() / job.name)]
 
 
@@ -177,9 +176,9 @@ def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingPr
     """Prints the table of a sweep, and writes it as summary.csv.
 
     Args:
-      jobs: all of the sweep's.
+      jobs: all jobs of the sweep.
       out: the sweep's folder.
-      failures: why jobs failed, besides what their folders say.
+      failures: reasons of failed jobs, by name, besides those in their folders.
     """
     rows = read_rows(jobs, out)
     write_summary(rows, out / "summary.csv")
@@ -189,8 +188,8 @@ def show(jobs: Sequence[Job], out: Path, failures: Mapping[str, str] = MappingPr
 
 
 @contextmanager
-def _held(out: Path) -> Iterator[None]:
-    """Within, this process alone runs or submits the sweep of a folder."""
+def _locked(out: Path) -> Iterator[None]:
+    """Within, no other process runs or submits the sweep of a folder."""
     try:
         try:
             out.mkdir(parents=True, exist_ok=True)
@@ -199,11 +198,11 @@ def _held(out: Path) -> Iterator[None]:
         with FileLock(out / "sweep.lock", timeout=0):
             yield
     except Timeout:
-        fail(f"{out}: another process runs this sweep; --summary shows how far it is")
+        fail(f"{out}: another process runs this sweep; --summary shows its table")
 
 
-def _keep(grid: Grid, jobs: Sequence[Job], file: Path) -> None:
-    """Writes a sweep's definition. Exits with a message where another is there of which it is not a larger one."""
+def _store(grid: Grid, jobs: Sequence[Job], file: Path) -> None:
+    """Writes a sweep's definition. Exits with a message unless one that is there is a part of it."""
     if file.exists():
         try:
             found = changes(read_definition(file), grid, jobs)
@@ -216,7 +215,7 @@ def _keep(grid: Grid, jobs: Sequence[Job], file: Path) -> None:
     write_json(file, definition(grid, jobs))
 
 
-def _kept_grid(out: Path) -> Grid:
+def _stored_grid(out: Path) -> Grid:
     try:
         return read_grid(read_definition(out / "sweep.json"))
     except OSError as error:

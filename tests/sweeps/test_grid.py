@@ -53,7 +53,7 @@ def test_a_data_set_brings_its_own_settings_and_figures():
         (["colours", "weak"], "experiment 'colours' is not known; expected one of: colors"),
         (["colors"], "presets: name at least one of: weak, weak-d,"),
         (["colors", "weak", "wek"], "preset 'wek' is not known; expected one of: weak, weak-d,"),
-        (["colors", "weak", "--partition", "gpu"], "partition: it is of jobs on SLURM; say --executor slurm"),
+        (["colors", "weak", "--partition", "gpu"], "partition: only for jobs on SLURM; add --executor slurm"),
         (["colors", "weak", "weak"], "presets: weak is given more than once"),
         (["colors", "weak", "--seeds", "0"], "seeds: 0 is not allowed, expected at least 1"),
         (["colors", "weak", "--jobs", "0"], "jobs: 0 is not allowed"),

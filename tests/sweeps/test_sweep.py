@@ -112,7 +112,7 @@ def test_jobs_save_when_the_sweep_is_asked_to_end_and_go_on_later(number, fake, 
     assert stop.value.code == 128 + number
     assert (slow / "saved").exists()
     assert (slow / "status").read_text() == "143\n"
-    assert "stopped; 1 of 3 jobs are finished, and the same command goes on" in capsys.readouterr().err
+    assert "stopped; 1 of 3 jobs are finished; to resume, repeat the command" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     sweep.main(["--summary", "--out", str(fake)])
     assert "1 done, 2 waiting" in capsys.readouterr().out
@@ -262,7 +262,7 @@ def test_sweeps_of_the_documentation_are_understood(monkeypatch):
     found = []
     monkeypatch.setattr(sweep, "run", lambda asked, of, jobs: found.append(len(jobs)))
     for text in ((ROOT / "docs/clusters.md").read_text(), sweep.__doc__):
-        for command in re.findall(r"^ *python -m experiments\.sweep (.*)$", text, re.MULTILINE):
+        for command in re.findall(r"^ *(?:python -m experiments\.|jattn )sweep (.*)$", text, re.MULTILINE):
             if "--summary" not in command:
                 sweep.main(shlex.split(command))
     assert found == [20, 100, 20, 4, 10, 12, 100]
