@@ -1,9 +1,9 @@
-"""Reader of the TU collection's text format, from a zip or a folder.
+"""Reader of the text format of the TU collection, from a zip or a folder.
 
-A data set NAME is the files NAME_A.txt (one directed edge "row, column" a line), NAME_graph_indicator.txt (the graph of
-each node) and, where it has them, NAME_graph_labels.txt, NAME_graph_attributes.txt, NAME_node_labels.txt and
-NAME_node_attributes.txt (one line a graph or node). Nodes and graphs are counted from 1 in the files, from 0 here.
-NAME_edge_labels.txt and NAME_edge_attributes.txt are left unread, with a warning.
+A data set NAME has the files NAME_A.txt (a directed edge "row, column" per line) and NAME_graph_indicator.txt (the
+graph of each node). It may have NAME_graph_labels.txt, NAME_graph_attributes.txt, NAME_node_labels.txt and
+NAME_node_attributes.txt (a line per graph or node). Nodes and graphs are counted from 1 in the files, from 0 here.
+NAME_edge_labels.txt and NAME_edge_attributes.txt are not read, with a warning.
 """
 
 import contextlib
@@ -30,16 +30,16 @@ _KINDS = ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labe
 
 
 class TUData(NamedTuple):
-    """The files of a data set as arrays; None where there is no such file.
+    """The files of a data set as arrays; None for a file that does not exist.
 
     Attributes:
       name: the data set's name.
-      senders: of each directed edge, ascending. Both directions of an edge are there, and no edge is there twice.
-      receivers: of each directed edge, ascending for each sender.
+      senders: first node of each directed edge, ascending. Every edge is listed once in each direction.
+      receivers: second node of each directed edge, ascending for each sender.
       n_node: number of nodes of each graph.
-      graph_labels: class of each graph, as the file counts them.
+      graph_labels: class of each graph, numbered as in the file.
       graph_attributes: values to regress.
-      node_labels: categories of each node, as the file counts them.
+      node_labels: categories of each node, numbered as in the file.
       node_attributes: continuous features of each node.
     """
 
@@ -54,23 +54,27 @@ class TUData(NamedTuple):
 
 
 def read_tu(path: str | os.PathLike[str], name: str | None = None) -> TUData:
-    """Reads a data set and checks every line of it.
+    r"""Reads a data set in the text format of the TU collection and checks every line.
 
     Args:
-      path: the zip, a folder that holds `NAME.zip`, or one that holds the text files. In a zip as in a folder, the text
-        files may lie one folder deeper.
-      name: which data set; it may be left out where `path` holds only one.
-
-    Returns:
-      The data set's arrays.
+      path: a zip, a folder that holds `NAME.zip`, or a folder that holds the text files. In a zip or a folder, the text
+        files may be one folder deeper.
+      name: name of the data set; it may be left out if `path` holds only one.
 
     Raises:
       FileNotFoundError: a file is missing.
-      ValueError: a file breaks the format (the message says which, and its line), or several data sets could be meant.
+      ValueError: a file breaks the format (the message names the file and the line), or `path` has several data sets.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:  # one graph with one edge
+    ...     _ = Path(folder, "TOY_A.txt").write_text("1, 2\n2, 1\n")
+    ...     _ = Path(folder, "TOY_graph_indicator.txt").write_text("1\n1\n")
+    ...     read_tu(folder).n_node.tolist()
+    [2]
     """
     with _opened(Path(path), name) as (folder, stem):
         if ignored := [file.name for file in _files(folder, stem, _IGNORED)]:
-            warnings.warn(f"{folder}: {' and '.join(ignored)} left unread; edges have weight 1", stacklevel=2)
+            warnings.warn(f"{folder}: {' and '.join(ignored)} not read; edges have weight 1", stacklevel=2)
 
         def table(kind: str, dtype: type[np.number], columns: int | None = None, rows: int | None = None) -> Any:
             file = folder / f"{stem}_{kind}.txt"
@@ -106,7 +110,7 @@ def read_tu(path: str | os.PathLike[str], name: str | None = None) -> TUData:
 
 
 def sources(path: str | os.PathLike[str], name: str | None = None) -> tuple[str, list[Path]]:
-    """The name of the data set that `read_tu` would read, and the files on disk that hold it; errors as there."""
+    """The name of the data set that `read_tu` would read and the files on disk that hold it; errors as in `read_tu`."""
     with _opened(Path(path), name) as (folder, stem):
         if isinstance(folder, zipfile.Path):
             return stem, [Path(str(folder.root.filename))]
@@ -118,12 +122,12 @@ def as_graphs(data: TUData, features: np.ndarray | OneHot, attention: np.ndarray
 
     Args:
       data: gives the structure.
-      features: input features, [nodes, features], uint8 or float32, or as integers.
+      features: input features, [nodes, features], uint8 or float32, or a `OneHot`.
       attention: target attention, [nodes], at least 0.
-      label: class or value to regress, [graphs]; int32 in the result where all are whole numbers, float32 otherwise.
+      label: class or value to regress, [graphs]; int32 in the result if all are integers, float32 otherwise.
 
     Returns:
-      A numpy `GraphsTuple` with the fields `jattn.graphs` lists.
+      A numpy `GraphsTuple` with the fields that `jattn.graphs` lists.
     """
     bounds = np.insert(np.cumsum(data.n_node, dtype=np.int32), 0, 0)
     whole = np.array_equal(label, np.round(label))
@@ -179,7 +183,7 @@ def _files(folder: Location, name: str, kinds: Iterable[str]) -> list[Location]:
 
 @contextlib.contextmanager
 def _opened(path: Path, name: str | None) -> Iterator[tuple[Location, str]]:
-    """Finds the folder, on disk or in a zip, that holds a data set's files, and the data set's name."""
+    """The folder, on disk or in a zip, that holds the files of a data set, and the data set's name."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     found = _data_sets(path, name) if path.is_dir() else []
@@ -198,19 +202,19 @@ def _opened(path: Path, name: str | None) -> Iterator[tuple[Location, str]]:
 
 @contextlib.contextmanager
 def _named_if_damaged(archive: Path) -> Iterator[None]:
-    """Names the zip in the errors of opening it and of reading from it."""
+    """Errors of opening and reading a zip name the file."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(
-            f"{archive} is not a zip file, or not all of one, or damaged ({error}): give the data set's zip or a folder"
-        ) from error
+        is_zip = archive.suffix.lower() == ".zip"
+        remedy = "give the data set's zip or a folder" if is_zip else "unpack it and give the path of its folder"
+        raise ValueError(f"{archive} is not a zip file, or is incomplete or damaged ({error}): {remedy}") from error
 
 
 def _data_sets(root: Location, name: str | None) -> list[tuple[Location, str]]:
-    """Folder and name of each data set, or of those called `name`, in a folder and the folders in it.
+    """Folder and name of each data set, or of those called `name`, in a folder and its subfolders.
 
-    What macOS adds to zips, `__MACOSX` and files that begin with `._`, is no data.
+    The files that macOS adds to zips, in `__MACOSX` or with a leading `._`, are skipped.
     """
     folders: list[Location] = [root, *(child for child in root.iterdir() if child.is_dir() and child.name != _OF_MAC)]
     files = [
@@ -235,7 +239,7 @@ def _only_zip(folder: Path, name: str | None) -> Path:
 
 
 def _graph_sizes(indicator: np.ndarray, graphs: int | None, file: Location) -> np.ndarray:
-    """Number of nodes of each graph from the graph of each node, which counts from 1."""
+    """Number of nodes of each graph, from the graph of each node, counted from 1."""
     if not len(indicator):
         raise ValueError(f"{file} is empty: expected the graph of each node")
     before = np.insert(indicator[:-1], 0, 1)
@@ -255,12 +259,12 @@ def _graph_sizes(indicator: np.ndarray, graphs: int | None, file: Location) -> n
 
 
 def _edges(pairs: np.ndarray, indicator: np.ndarray, file: Location) -> tuple[np.ndarray, np.ndarray]:
-    """Senders and receivers in order, from checked pairs of nodes that count from 1."""
+    """Sorted senders and receivers from pairs of nodes counted from 1, after checking the pairs."""
     rows, columns = pairs.T
 
-    def refuse(wrong: np.ndarray, why: str) -> None:
-        if wrong.any():
-            line = int(wrong.argmax())
+    def refuse(faulty: np.ndarray, why: str) -> None:
+        if faulty.any():
+            line = int(faulty.argmax())
             raise ValueError(f"{file}, line {line + 1}: edge {rows[line]}, {columns[line]} {why}")
 
     nodes = len(indicator)
@@ -268,15 +272,15 @@ def _edges(pairs: np.ndarray, indicator: np.ndarray, file: Location) -> tuple[np
         (np.minimum(rows, columns) < 1) | (np.maximum(rows, columns) > nodes), f"is out of range: nodes are 1-{nodes}"
     )
     refuse(indicator[rows - 1] != indicator[columns - 1], "joins two graphs")
-    # A sort of one 64-bit integer an edge is several times as fast as one of pairs.
+    # Sorting one 64-bit integer per edge is several times as fast as sorting pairs.
     key = (rows - np.int64(1)) * nodes + columns - 1
     ordered = np.sort(key)
     if (twice := ordered[1:] == ordered[:-1]).any():
         again = np.flatnonzero(key == ordered[twice.argmax()])[1]
-        refuse(np.arange(len(key)) == again, "is there twice")
+        refuse(np.arange(len(key)) == again, "is listed twice")
     reverse = np.sort((columns - np.int64(1)) * nodes + rows - 1)
     if not np.array_equal(ordered, reverse):
-        refuse(~np.isin(key, reverse), "has no reverse: each edge must be there in both directions")
+        refuse(~np.isin(key, reverse), "has no reverse: list every edge in both directions")
     del key, reverse  # they are large
     senders, receivers = np.divmod(ordered, nodes)
     return senders.astype(np.int32), receivers.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Data sets of the TU collection (Morris et al. 2020) by name, or others in its format; kept as arrays once read."""
+"""Data sets of the TU collection (Morris et al. 2020) by name, or others in its format; cached as arrays."""
 
 import hashlib
 import os
@@ -14,25 +14,28 @@ from jattn.datasets.tu import TUData, read_tu, sources
 
 ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets/"
 NAMES = "https://chrsmrrs.github.io/datasets/"  # where they are listed
-VERSION = 1  # of what is kept on disk: to be raised when the same files give other arrays
+VERSION = 1  # of cached files: raise it when the same text gives other arrays
 
 
 def tu_data(source: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> TUData:
     """Reads a data set of the TU collection, or one in its format.
 
-    What was read is kept as arrays in the user's cache folder, under a hash of the source, so that a second run reads
-    those. Warnings about the text come when it is read, so the first time only.
+    The arrays are cached in the user's cache folder, under a hash of the source, and read from there the next time.
+    Warnings about the text are given the first time only.
 
     Args:
       source: a name in the collection, such as "PROTEINS", "COLLAB" or "DD"; or the path of a zip or folder, as for
-        `read_tu`. What ends in `.zip` or has a separator is a path: a folder NAME right here is `./NAME`.
-      data_dir: where to look for a name: a folder that holds `NAME.zip`, the text files, or a folder NAME with either.
-        Without it the zip is downloaded, once, into the user's cache folder.
+        `read_tu`. A source that ends in `.zip` or has a separator is a path: write `./NAME` for a folder NAME here.
+      data_dir: folder in which to look for a name: it holds `NAME.zip`, the text files, or a folder NAME with either.
+        Default: the zip is downloaded once, into the user's cache folder.
 
     Raises:
-      FileNotFoundError: there is no such file, or no such data set in `data_dir`.
+      FileNotFoundError: the file does not exist, or `data_dir` has no such data set.
       DownloadError: the zip can't be downloaded.
-      ValueError: a file breaks the format; the message says which, and its line.
+      ValueError: a file breaks the format; the message names the file and the line.
+
+    >>> len(tu_data("PROTEINS").n_node)  # doctest: +SKIP
+    1113
     """
     if not isinstance(source, str) or not _is_name(source):
         return _cached(Path(source))
@@ -54,19 +57,27 @@ def _downloaded(name: str) -> Path:
     try:
         (archive,) = fetch({f"{name}.zip": None}, [ADDRESS], _folder())
     except DownloadError as error:
-        hints = []
-        if error.not_found:
-            hints.append(f"the collection may have no data set {name}; those it has are listed at {NAMES}")
-        if Path(name).exists():
-            hints.append(f"what is called so here is {Path.cwd() / name}: its path, such as ./{name}, is read instead")
+        hints = [f"{name} may not be in the collection, which is listed at {NAMES}"] if error.not_found else []
+        hints += _files_here(name)
         if not hints:
             raise
-        raise DownloadError("\n".join([str(error), "; ".join(hints)])) from error
+        raise DownloadError("\n".join([str(error), *hints])) from error
     return archive
 
 
+def _files_here(name: str) -> list[str]:
+    """How to read files and folders of the current folder that seem to be the data set."""
+    hints = []
+    for path in sorted(Path.cwd().iterdir()):
+        if path.name.lower() == name.lower() or path.name.lower().startswith(f"{name.lower()}."):
+            readable = path.is_dir() or path.suffix.lower() == ".zip"
+            remedy = f"give ./{path.name} to read it" if readable else "unpack it and give the path of its folder"
+            hints.append(f"{path} exists: {remedy}")
+    return hints
+
+
 def _cached(path: Path, name: str | None = None) -> TUData:
-    """The data set that `read_tu` reads, from a file of arrays where the same source was read before."""
+    """The data set that `read_tu` reads, from cached arrays if the same source was read before."""
     stem, files = sources(path, name)
 
     def make() -> dict[str, np.ndarray]:
@@ -82,7 +93,7 @@ def _folder() -> Path:
 
 
 def _key(name: str, files: list[Path]) -> str:
-    """A hash of the version and of all that is read."""
+    """A hash of the version and of all files that are read."""
     key = hashlib.sha256(f"{VERSION} {name}".encode())
     for file in files:
         with file.open("rb") as stream:

@@ -26,3 +26,11 @@ def test_an_empty_table_has_no_rows(tmp_path):
     file.write_bytes(b"")
     assert read_table(file, np.int32, columns=2).shape == (0, 2)
     assert read_table(file, np.float32).shape == (0, 1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_named_with_or_without_its_mark(tmp_path, encoding):
+    file = tmp_path / "table.txt"
+    file.write_bytes("1, 20\n300, 4\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"table.txt (is|looks like) UTF-16: save it as UTF-8$"):
+        read_table(file, np.int32)

@@ -169,7 +169,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_what_is_no_zip_is_refused(tmp_path):
     path = tmp_path / "TOY.zip"
     path.write_bytes(write_zip(path, TOY).read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"TOY.zip is not a zip file, or not all of one"):
+    with pytest.raises(ValueError, match=r"TOY.zip is not a zip file, or is incomplete or damaged"):
         read_tu(path)
 
 
@@ -188,8 +188,8 @@ def test_what_is_no_zip_is_refused(tmp_path):
         ("A", "1, 2\n2, 1\n0, 1\n", "line 3: edge 0, 1 is out of range: nodes are 1-6"),
         ("A", "1, 2\n2, 1\n6, 7\n", "line 3: edge 6, 7 is out of range: nodes are 1-6"),
         ("A", "1, 2\n3, 4\n", "line 2: edge 3, 4 joins two graphs"),
-        ("A", "1, 2\n2, 1\n2, 3\n1, 2\n3, 2\n", "line 4: edge 1, 2 is there twice"),
-        ("A", "1, 2\n2, 1\n2, 3\n", "line 3: edge 2, 3 has no reverse: each edge must be there in both directions"),
+        ("A", "1, 2\n2, 1\n2, 3\n1, 2\n3, 2\n", "line 4: edge 1, 2 is listed twice"),
+        ("A", "1, 2\n2, 1\n2, 3\n", "line 3: edge 2, 3 has no reverse: list every edge in both directions"),
         ("graph_indicator", "", "is empty: expected the graph of each node"),
         ("graph_indicator", "1\nx\n", "line 2: expected one integer, got 'x'"),
         ("graph_indicator", "0\n1\n", "line 1: graph 0, but graphs count from 1"),
@@ -214,10 +214,10 @@ def test_a_broken_line_is_named(tmp_path, kind, text, message):
 def test_edge_labels_and_attributes_are_left_unread_with_a_warning(tmp_path):
     expected = read_tu(write(tmp_path / "expected", TOY))
     write(tmp_path / "one", TOY | {"edge_labels": "not even numbers"})
-    with pytest.warns(UserWarning, match=r"one: TOY_edge_labels.txt left unread; edges have weight 1"):
+    with pytest.warns(UserWarning, match=r"one: TOY_edge_labels.txt not read; edges have weight 1"):
         assert same(read_tu(tmp_path / "one"), expected)
     path = write_zip(tmp_path / "both.zip", TOY | {"edge_labels": "1\n", "edge_attributes": "1\n"})
-    with pytest.warns(UserWarning, match=r"both.zip.*: TOY_edge_labels.txt and TOY_edge_attributes.txt left unread"):
+    with pytest.warns(UserWarning, match=r"both.zip.*: TOY_edge_labels.txt and TOY_edge_attributes.txt not read"):
         assert same(read_tu(path), expected)
 
 

@@ -121,31 +121,48 @@ def test_what_is_no_whole_zip_is_not_taken(collection, cache):
 
 def test_a_name_that_the_collection_lacks_is_said_to_be(collection, cache, tmp_path, monkeypatch):
     collection.answers = [-404] * 2
-    hint = r"the collection may have no data set NONE; those it has are listed at http\S*/$"
-    with pytest.raises(DownloadError, match=rf"NONE.zip\n(.*\n)+{hint}"):
+    hint = r"NONE may not be in the collection, which is listed at http\S*/"
+    with pytest.raises(DownloadError, match=rf"NONE.zip\n(.*\n)+{hint}$"):
         tu_data("NONE")
     monkeypatch.chdir(write(tmp_path / "NONE", TOY).parent)
-    hint = rf"listed at \S*; what is called so here is {tmp_path}/NONE: its path, such as ./NONE, is read instead$"
-    with pytest.raises(DownloadError, match=hint):
+    with pytest.raises(DownloadError, match=rf"{hint}\n{tmp_path}/NONE exists: give ./NONE to read it$"):
         tu_data("NONE")
 
 
-@pytest.mark.parametrize("name", ["TOY.tar.gz", "TOY"])
-def test_offline_a_file_here_is_pointed_at(cache, tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("source", "name", "remedy"),
+    [
+        ("TOY", "TOY.zip", "give ./TOY.zip to read it"),
+        ("TOY", "TOY.ZIP", "give ./TOY.ZIP to read it"),
+        ("TOY", "toy.zip", "give ./toy.zip to read it"),
+        ("TOY", "TOY.tar.gz", "unpack it and give the path of its folder"),
+        ("TOY.tar.gz", "TOY.tar.gz", "unpack it and give the path of its folder"),
+        ("TOY2", "TOY2.tgz", "unpack it and give the path of its folder"),
+    ],
+)
+def test_offline_a_file_here_is_pointed_at(cache, tmp_path, monkeypatch, source, name, remedy):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).touch()
-    hint = rf"\nwhat is called so here is {tmp_path}/{name}: its path, such as ./{name}, is read instead$"
-    with pytest.raises(DownloadError, match=hint):
-        tu_data(name)
+    (tmp_path / "TOY3.zip").touch()
+    with pytest.raises(DownloadError, match=rf"\n{tmp_path}/{name} exists: {remedy}$") as error:
+        tu_data(source)
+    assert "TOY3" not in str(error.value)
 
 
 def test_a_zip_may_be_called_so_in_capitals(cache, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_zip(tmp_path / "TOY.ZIP", TOY)
     assert same(tu_data("TOY.ZIP"), tu_data("TOY", tmp_path))
-    (tmp_path / "B.tar.gz").touch()
-    with pytest.raises(ValueError, match=r"B.tar.gz is not a zip file, .*: give the data set's zip or a folder"):
-        tu_data("./B.tar.gz")
+
+
+def test_another_kind_of_archive_is_to_be_unpacked(cache, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("B.tar.gz", "B.7z"):
+        (tmp_path / name).touch()
+        with pytest.raises(
+            ValueError, match=rf"{name} is not a zip file, .*: unpack it and give the path of its folder$"
+        ):
+            tu_data(f"./{name}")
 
 
 def test_offline_one_error_says_what_to_put_where(cache, readings):

@@ -104,6 +104,6 @@ def test_labels_too_far_apart_for_one_hot_features_are_an_error(toy):
 
 
 def test_graphs_of_one_class_are_a_warning(toy):
-    with pytest.warns(UserWarning, match="TOY: all graphs have one class, 3; any classifier is right"):
+    with pytest.warns(UserWarning, match="TOY: all graphs have the same class, 3"):
         graphs = tu_graphs(toy._replace(graph_labels=np.array([3, 3, 3], np.int32)))
     assert graphs.globals["label"].tolist() == [0, 0, 0]
