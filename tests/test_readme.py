@@ -34,11 +34,11 @@ def test_every_preset_of_the_table_exists():
     from experiments import colors, triangles, tu
 
     for module, least in ((colors, 4), (triangles, 3)):
-        rows = re.findall(rf"\| `python -m {module.__name__}(?: (\w[\w-]*))?", README)
+        rows = re.findall(rf"\| `{module.__name__.replace('experiments.', 'jattn ')}(?: (\w[\w-]*))?", README)
         assert len(rows) >= least
         assert all(row == "" or row in module.PRESETS for row in rows)
 
-    rows = re.findall(r"\| `python -m experiments.tu(?: (\w+))? --dataset ([\w-]+)`", README)
+    rows = re.findall(r"\| `jattn tu(?: (\w+))? --dataset ([\w-]+)`", README)
     assert len(rows) >= 5
     assert all(dataset in tu.DATASETS and (preset or "weak") in tu.presets(dataset) for preset, dataset in rows)
 
