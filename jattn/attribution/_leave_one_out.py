@@ -1,4 +1,4 @@
-"""Weak supervision: how far a prediction moves when a node is left out, for any predict function."""
+"""Leave-one-out attribution: the change of a graph's prediction without a node, for any predict function."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,17 +16,17 @@ from jattn.nn import SUM_OFFSET
 from jattn.training import Task
 
 Predict = Callable[[GraphsTuple, Bool[Array, " nodes"]], Float[Array, "graphs outputs"]]
-MIN_CHANGE = 1e-5  # sum of movements, relative to max(1, |y|), at or under which no removal from a graph matters
+MIN_CHANGE = 1e-5  # total change relative to max(1, |y|) at or under which attention is only rounding
 
 
 class LeaveOneOut(NamedTuple):
-    """What leaving each node out does.
+    """Leave-one-out attribution of every node.
 
     Attributes:
       attention: |y_i - y| / (sum_j |y_j - y| + 1e-7) over each graph, 0 for padding, [nodes].
-      target: the same as a training target, [nodes]: all 0 in graphs where no removal matters, that is where
-        sum_j |y_j - y| <= 1e-5 max(1, |y|), since there attention is made of rounding.
-      moved: sum_j |y_j - y|, [graphs].
+      target: the same as a training target, [nodes]. All 0 in graphs where no removal matters, that is where
+        sum_j |y_j - y| <= 1e-5 max(1, |y|), because attention is only rounding there.
+      total_change: sum_j |y_j - y|, [graphs].
     """
 
     attention: Float[Array | np.ndarray, "*seeds nodes"]
@@ -42,66 +42,76 @@ def leave_one_out(
     *,
     task: Task = "regression",
     chunk: int | None = None,
-    real: Bool[Array, " graphs"] | None = None,
+    graph_mask: Bool[Array, " graphs"] | None = None,
 ) -> LeaveOneOut:
-    r"""Attention of every node by how far its removal moves its graph's prediction.
+    r"""Attribution of every node: the change of its graph's prediction when the node is removed.
 
     .. math:: \alpha_i = |y_i - y| / (\textstyle\sum_j |y_j - y| + 10^{-7})
 
-    y_i is the prediction without node i (its edges gone, degrees counted anew): the output for regression, for
-    classification the logit of the class predicted for the whole graph. Knyazev et al. 2019, section 3.2. The k-th
+    y_i is the prediction without node i, without its edges and with degrees counted again: the output for regression,
+    the logit of the class predicted for the whole graph for classification. Knyazev et al. 2019, section 3.2. The k-th
     node of every graph is left out at once, so it takes `max_nodes` predictions of the batch. Labels are differences of
-    predictions, so matrix products that name no precision of their own are computed at the highest.
+    predictions, so matrix products without a precision of their own are computed at the highest.
 
     Args:
       predict: maps a padded `GraphsTuple` and a mask of the nodes to keep, [nodes], to [graphs, outputs]. For a
         `Network` that is `network.apply(variables, graph, sparse_topology(graph).subgraph(kept)).prediction`, for a
         function f of a `GraphsTuple` alone `f(drop_nodes(graph, kept))`.
       graph: a padded `GraphsTuple`, as from `pad`.
-      max_nodes: nodes of its largest real graph or more; needed inside jit, where sizes can't be read. There a number
-        that is too small makes all results NaN.
-      task: what `predict` predicts.
-      chunk: how many predictions to run together; all where not given. Memory grows with it.
-      real: which graphs are not padding; those that jraph's padding leaves where not given.
+      max_nodes: nodes of the largest real graph, or more. Required inside jit, where sizes can't be read; a number that
+        is too small makes all results NaN there.
+      task: "regression" or "classification".
+      chunk: number of predictions to run together; all by default. Memory grows with it.
+      graph_mask: which graphs are not padding; by default all but the last that has nodes, as jraph pads.
 
     Raises:
-      ValueError: `chunk` is less than 1, `max_nodes` is missing inside jit, a graph has more nodes than it says, or
+      ValueError: `chunk` is less than 1, `max_nodes` is missing inside jit or less than the nodes of a graph, or
         `predict` returns another shape.
+
+    >>> import jattn
+    >>> graph = jattn.pad(jattn.from_arrays([[1.0], [3.0], [0.0]], senders=[0, 1], receivers=[1, 0]))
+    >>> topology = jattn.sparse_topology(graph)
+    >>> def predict(graph, node_mask):  # the sum of features
+    ...     return topology.subgraph(node_mask).sum(graph.nodes["features"])
+    >>> leave_one_out(predict, graph).attention[:3].round(3).tolist()
+    [0.25, 0.75, 0.0]
     """
     expect_one_of("task", task, Task)
     expect_at_least(1, chunk=chunk)
     graph = jax.device_put(graph)
-    if real is None:
+    if graph_mask is None:
         expect_padded(graph)
-        real = jraph.get_graph_padding_mask(graph)
-    expect_mask("graph_mask", real, len(graph.n_node), "graph")
+        graph_mask = jraph.get_graph_padding_mask(graph)
+    expect_mask("graph_mask", graph_mask, len(graph.n_node), "graph")
     rows = jax.tree.leaves(graph.nodes)[0].shape[0]
-    n_node = jnp.where(real, graph.n_node, 0)
-    graph_of = jnp.repeat(jnp.arange(len(real)), graph.n_node, total_repeat_length=rows)
-    place = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[graph_of]
+    n_node = jnp.where(graph_mask, graph.n_node, 0)
+    node_graph = jnp.repeat(jnp.arange(len(graph_mask)), graph.n_node, total_repeat_length=rows)
+    index = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[node_graph]  # of each node in its graph
     max_nodes = _expect_max_nodes(n_node, max_nodes)
     chunk = min(chunk or max_nodes + 1, max_nodes + 1)
-    copies = jax.vmap(lambda k: predict(graph, place != k))
+    copies = jax.vmap(lambda k: predict(graph, index != k))
 
     def leave_out(step: Array, predictions: Array) -> Array:
         first = step * chunk
         return jax.lax.dynamic_update_slice_in_dim(predictions, copies(first - 1 + jnp.arange(chunk)), first, axis=0)
 
-    # Row k + 1 is the prediction without each graph's k-th node, row 0 that with all. As many steps as the graphs at
-    # hand need, which may be fewer than `max_nodes` does.
+    # Row 0 has the predictions of whole graphs, row k + 1 those without the k-th node of each graph. There are as many
+    # steps as these graphs need, which may be fewer than `max_nodes` needs.
     shape = jax.eval_shape(copies, jnp.arange(chunk))
-    if len(shape.shape) != 3 or shape.shape[1] != len(real):
-        raise ValueError(f"predict: expected to return [{len(real)} graphs, outputs], got shape {shape.shape[1:]}")
+    if len(shape.shape) != 3 or shape.shape[1] != len(graph_mask):
+        raise ValueError(
+            f"predict: expected to return [{len(graph_mask)} graphs, outputs], got shape {shape.shape[1:]}"
+        )
     predictions = jnp.zeros((-(-(max_nodes + 1) // chunk) * chunk, *shape.shape[1:]), shape.dtype)
     steps = -(-(n_node.max(initial=0) + 1) // chunk)
     predictions = jax.lax.fori_loop(0, steps, leave_out, predictions)
     predictions = jnp.where(n_node.max(initial=0) > max_nodes, jnp.nan, predictions)
-    without = predictions[1:].at[place, graph_of].get(mode="fill", fill_value=0)
-    return normalize_attribution(predictions[0], without, graph_of, real[graph_of], task)
+    without = predictions[1:].at[index, node_graph].get(mode="fill", fill_value=0)
+    return normalize_attribution(predictions[0], without, node_graph, graph_mask[node_graph], task)
 
 
 def _expect_max_nodes(n_node: Int[Array, " graphs"], max_nodes: int | None) -> int:
-    """`max_nodes`, or else the nodes of the largest graph; raises where one has more, as far as sizes can be read."""
+    """`max_nodes`, or the nodes of the largest graph; raises `ValueError` if one is seen to have more."""
     try:
         found = int(n_node.max(initial=0))
     except jax.errors.ConcretizationTypeError:  # inside jit
@@ -116,24 +126,24 @@ def _expect_max_nodes(n_node: Int[Array, " graphs"], max_nodes: int | None) -> i
 def normalize_attribution(
     whole: Float[Array, "graphs outputs"],
     without: Float[Array, "nodes outputs"],
-    graph_of: Int[Array, " nodes"],
+    node_graph: Int[Array, " nodes"],
     real: Bool[Array, " nodes"],
     task: Task,
 ) -> LeaveOneOut:
-    """The attention that follows from predictions; the equation is that of `leave_one_out`.
+    """The attribution from predictions, by the equation of `leave_one_out`.
 
     Args:
-      whole: the predictions of whole graphs.
-      without: the prediction of its graph without each node.
-      graph_of: the graph of each node, ascending.
+      whole: predictions of whole graphs.
+      without: prediction of its graph without each node.
+      node_graph: the graph of each node, ascending.
       real: which nodes are not padding.
-      task: what is predicted.
+      task: "regression" or "classification".
     """
     column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(whole), int)
     y = jnp.take_along_axis(whole, column[:, None], axis=1)[:, 0]
-    y_without = jnp.take_along_axis(without, column[graph_of][:, None], axis=1)[:, 0]
-    change = jnp.where(real, jnp.abs(y_without - y[graph_of]), 0)
-    moved = jraph.segment_sum(change, graph_of, len(whole), indices_are_sorted=True)
-    matters = moved > MIN_CHANGE * jnp.maximum(1, jnp.abs(y))
-    attention = change / (moved + SUM_OFFSET)[graph_of]
-    return LeaveOneOut(attention, jnp.where(matters[graph_of], attention, 0), moved)
+    y_without = jnp.take_along_axis(without, column[node_graph][:, None], axis=1)[:, 0]
+    change = jnp.where(real, jnp.abs(y_without - y[node_graph]), 0)
+    total_change = jraph.segment_sum(change, node_graph, len(whole), indices_are_sorted=True)
+    matters = total_change > MIN_CHANGE * jnp.maximum(1, jnp.abs(y))
+    attention = change / (total_change + SUM_OFFSET)[node_graph]
+    return LeaveOneOut(attention, jnp.where(matters[node_graph], attention, 0), total_change)

@@ -1,7 +1,7 @@
-"""Leave-one-out of a whole split by many networks at once, seen from the host.
+"""Leave-one-out attribution of a whole split by the networks of many seeds.
 
-Small graphs are batched and copied, a node missing from each copy (`leave_one_out`). Of large sparse graphs all that is
-computed again is a ball around the node (`balls`).
+Small graphs are batched and copied, with another node missing from each copy (`leave_one_out`). For large sparse graphs
+only the k-hop subgraph around each node is computed again.
 """
 
 import functools
@@ -50,20 +50,20 @@ def leave_one_out_seeds(
     task: Task,
     progress: Callable[[int], Any] = lambda graphs: None,
 ) -> LeaveOneOut:
-    """Leave-one-out attention of every seed's network for a host-side split: numpy arrays [seeds, ...], in its order.
+    """Leave-one-out attribution by the network of every seed: numpy arrays [seeds, ...] in the order of the split.
 
-    It computes in float32 at the highest precision, whatever the network's fields say.
+    It is computed in float32 at the highest precision, whatever the fields of the network say.
 
     Args:
-      network: the architecture; of a subclass, copies of every graph are predicted, never balls alone.
+      network: the architecture. For a subclass, whose forward pass may be another, whole copies are always predicted.
       params: weights with a leading axis of seeds.
-      graphs: the split.
-      task: what the network predicts.
-      progress: called now and then with the number of graphs that were done since the last call.
+      graphs: the split, on the host.
+      task: "regression" or "classification".
+      progress: called now and then with the number of graphs finished since the last call.
 
     Raises:
-      ValueError: the task is not known, there are no graphs, the weights have no axis of seeds, or they are not this
-        network's.
+      ValueError: the task is not known, there are no graphs, or the weights have no axis of seeds or are not those of
+        the network.
     """
     expect_one_of("task", task, Task)
     network = network.at("highest")
@@ -76,42 +76,43 @@ def leave_one_out_seeds(
     n_node = np.asarray(graphs.n_node)
     count, total = len(n_node), int(n_node.sum())
     result = LeaveOneOut(*(np.zeros((seeds, size), np.float32) for size in (total, total, count)))
-    by_ball = np.zeros(count, bool)
+    is_khop = np.zeros(count, bool)
     found = []
-    for i, *of_graph in _khop_predictions(network, params, graphs, split):
-        by_ball[i] = True
-        found.append(of_graph)
+    for i, *predictions in _khop_predictions(network, params, graphs, split):
+        is_khop[i] = True
+        found.append(predictions)
         progress(1)
     if found:
-        _fill_in(result, by_ball, n_node, found, task)
+        _fill_in(result, is_khop, n_node, found, task)
 
-    rest = np.flatnonzero(~by_ball)
-    one_by_one = run_sequentially(network, graphs, costs.leave_one_out_rows)
+    rest = np.flatnonzero(~is_khop)
+    sequential = run_sequentially(network, graphs, costs.leave_one_out_rows)
     sizes = size_classes(graphs._replace(n_node=n_node[rest]))
     for packed in evaluation_batches(graphs, nodes, devices_per_seed(seeds), sizes, rest):
         batches, bucket = round_up(*packed) if rounded else packed
-        left_out = _compiled_copies(network, bucket, task, seeds, one_by_one, costs)
+        left_out = _compiled_copies(network, bucket, task, seeds, sequential, costs)
         for piece in _pieces(batches, costs.progress_batches):
-            of_piece = to_host(left_out(params, split, piece))
-            result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, of_piece, strict=True)))
+            labels = to_host(left_out(params, split, piece))
+            result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, labels, strict=True)))
             progress(int((piece >= 0).sum()))
     return result
 
 
 def _fill_in(
     result: LeaveOneOut,
-    by_ball: Bool[np.ndarray, " graphs"],
+    is_khop: Bool[np.ndarray, " graphs"],
     n_node: Int[np.ndarray, " graphs"],
     found: list[list[np.ndarray]],
     task: Task,
 ) -> None:
-    """Writes what follows from each found graph's predictions, [seeds, outputs], and those without each node."""
-    whole, without = np.stack([of for of, _ in found], axis=1), np.concatenate([of for _, of in found], axis=1)
-    graph_of = np.repeat(np.arange(len(found), dtype=np.int32), n_node[by_ball])
-    arguments = jax.device_put((whole, without, graph_of, np.ones(len(graph_of), bool)))
-    of_found = jax.device_get(_normalize_seeds(*arguments, task))
-    rows = np.repeat(by_ball, n_node)
-    for array, values, where in zip(result, of_found, (rows, rows, by_ball), strict=True):
+    """Writes the attribution of the graphs whose predictions, whole and without each node, were found."""
+    whole = np.stack([prediction for prediction, _ in found], axis=1)
+    without = np.concatenate([predictions for _, predictions in found], axis=1)
+    node_graph = np.repeat(np.arange(len(found), dtype=np.int32), n_node[is_khop])
+    arguments = jax.device_put((whole, without, node_graph, np.ones(len(node_graph), bool)))
+    attribution = jax.device_get(_normalize_seeds(*arguments, task))
+    rows = np.repeat(is_khop, n_node)
+    for array, values, where in zip(result, attribution, (rows, rows, is_khop), strict=True):
         array[:, where] = values
 
 
@@ -122,10 +123,10 @@ def _normalize_seeds(whole: Array, without: Array, node_graph: Array, real: Arra
 
 
 def _pieces(
-    batches: Int[np.ndarray, "parts steps entries"], most: int
+    batches: Int[np.ndarray, "parts steps entries"], max_steps: int
 ) -> Iterator[Int[np.ndarray, "parts steps entries"]]:
-    """Steps in pieces of equal length, filled up with empty ones, so that one program runs them all."""
-    steps = -(-batches.shape[1] // -(-batches.shape[1] // most))
+    """The steps in pieces of equal length, padded with empty steps, so that one program runs all of them."""
+    steps = -(-batches.shape[1] // -(-batches.shape[1] // max_steps))
     for start in range(0, batches.shape[1], steps):
         piece = batches[:, start : start + steps]
         yield np.pad(piece, ((0, 0), (0, steps - piece.shape[1]), (0, 0)), constant_values=-1)
@@ -134,53 +135,53 @@ def _pieces(
 def _khop_predictions(
     network: Network, params: Params, graphs: GraphsTuple, split: DeviceDataset
 ) -> Iterator[tuple[int, Float[np.ndarray, "seeds outputs"], Float[np.ndarray, "seeds nodes outputs"]]]:
-    """Predictions of the large sparse graphs, and those without each node."""
+    """Index of each large sparse graph, its prediction, and its predictions without each node."""
     seeds, costs = num_seeds(params), cost_model()
     shape = devices_per_seed(seeds), costs.subgraph_chunks
     ids = _large_and_sparse(network, graphs)
     width, others = ell_width(graphs, ids)
-    ahead: tuple[int, Array, list[Array]] | None = None  # the devices work on it while the host finds the next balls
+    pending: tuple[int, Array, list[Array]] | None = None  # devices compute it while the host finds the next subgraphs
     for i in ids.tolist():
         chunks = subgraph_batches(select(graphs, np.array([i])), network, width, costs.subgraph_share)
         if chunks is None:
             continue
         bucket = _bucket(graphs, i, width, int(others[i]))
-        of_graph, of_balls = _compiled_khop(network, bucket, seeds, costs)
-        prediction, whole = of_graph(params, split, np.array([i], np.int32))
-        pieces = [of_balls(params, whole, piece) for piece in _subgraph_pieces(chunks, *shape)]
-        if ahead is not None:
-            yield _collect(*ahead, graphs)
-        ahead = i, prediction, pieces
-    if ahead is not None:
-        yield _collect(*ahead, graphs)
+        predict_whole, predict_without = _compiled_khop(network, bucket, seeds, costs)
+        prediction, whole = predict_whole(params, split, np.array([i], np.int32))
+        pieces = [predict_without(params, whole, piece) for piece in _subgraph_pieces(chunks, *shape)]
+        if pending is not None:
+            yield _collect(*pending, graphs)
+        pending = i, prediction, pieces
+    if pending is not None:
+        yield _collect(*pending, graphs)
 
 
 def _collect(i: int, prediction: Array, pieces: list[Array], graphs: GraphsTuple) -> tuple[int, np.ndarray, np.ndarray]:
-    said, found = to_host((prediction, pieces))
-    without = np.sum([np.asarray(piece).sum(1) for piece in found], axis=0)
-    return i, np.asarray(said), without[:, : graphs.n_node[i]]
+    prediction, pieces = to_host((prediction, pieces))
+    without = np.sum([np.asarray(piece).sum(1) for piece in pieces], axis=0)
+    return i, np.asarray(prediction), without[:, : graphs.n_node[i]]
 
 
 def _large_and_sparse(network: Network, graphs: GraphsTuple) -> Int[np.ndarray, " chosen"]:
-    """Graphs whose balls are worth looking at."""
+    """Graphs that are large and sparse enough for k-hop subgraphs."""
     if any(network.poolings) or isinstance(graphs.edges, Proximity) or type(network) is not Network:
         return np.zeros(0, int)
-    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
-    degree = np.bincount(graphs.receivers, minlength=len(graph_of))
-    most = np.zeros(len(graphs.n_node), int)
-    np.maximum.at(most, graph_of, degree)
+    node_graph = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    degree = np.bincount(graphs.receivers, minlength=len(node_graph))
+    max_degree = np.zeros(len(graphs.n_node), int)
+    np.maximum.at(max_degree, node_graph, degree)
     costs = cost_model()
-    return np.flatnonzero((graphs.n_node >= costs.subgraph_nodes) & (most <= costs.subgraph_degree))
+    return np.flatnonzero((graphs.n_node >= costs.subgraph_nodes) & (max_degree <= costs.subgraph_degree))
 
 
 def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
-    """Holds graph i. Of sizes between the smallest and the largest graph there are few, so that little is compiled.
+    """A bucket for graph i. Sizes double, so that few programs serve graphs of all sizes.
 
     Args:
       graphs: the split.
       i: the graph.
-      width: edges of a node that are laid side by side.
-      others: how many edges of the graph are not.
+      width: columns of the ELL table.
+      others: edges of the graph that are not in the table.
     """
 
     def doubled(size: int, needed: int) -> int:
@@ -194,7 +195,7 @@ def _bucket(graphs: GraphsTuple, i: int, width: int, others: int) -> Bucket:
 
 
 def _subgraph_pieces(chunks: SubgraphBatch, parts: int, steps: int) -> Iterator[SubgraphBatch]:
-    """Chunks as [parts, steps, ...], filled up with empty ones."""
+    """Chunks as [parts, steps, ...], padded with empty chunks."""
     for start in range(0, len(chunks.removed), parts * steps):
         piece = [array[start : start + parts * steps] for array in chunks]
         fill = parts * steps - len(piece[0])
@@ -202,41 +203,41 @@ def _subgraph_pieces(chunks: SubgraphBatch, parts: int, steps: int) -> Iterator[
         yield SubgraphBatch(*(array.reshape(parts, steps, -1) for array in filled))
 
 
-# Kept, so that a second split or call of the same sizes compiles nothing.
+# Cached, so that another split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_khop(
     network: Network, bucket: Bucket, seeds: int, costs: CostModel
 ) -> tuple[Callable[..., Any], Callable[..., Array]]:
-    def of_graph(params: Params, split: DeviceDataset, ids: Array) -> tuple[Array, FullGraphActivations]:
+    def predict_whole(params: Params, split: DeviceDataset, ids: Array) -> tuple[Array, FullGraphActivations]:
         batch = gather(split, ids, bucket)
         prediction, whole = full_graph_activations(network, params, batch.graph, cast(SparseTopology, batch.topology))
         return prediction[0], whole
 
-    def of_balls(
+    def predict_without(
         params: Params, whole: FullGraphActivations, chunks: SubgraphBatch
     ) -> Float[Array, "part nodes outputs"]:
-        own = jax.tree.map(lambda array: array[0], chunks)
-        predictions = jax.lax.map(lambda chunk: predict_without_each(network, params, whole, chunk), own)
-        removed = jnp.where(own.removed < 0, bucket.nodes, own.removed)
-        # Devices are not made to wait for each other: of programs that run at once, each could wait for another's.
+        chunks = jax.tree.map(lambda array: array[0], chunks)
+        predictions = jax.lax.map(lambda chunk: predict_without_each(network, params, whole, chunk), chunks)
+        removed = jnp.where(chunks.removed < 0, bucket.nodes, chunks.removed)
+        # No collective here: programs that run at the same time could deadlock.
         return scatter(bucket.nodes, removed, predictions)[None]
 
     over_seeds = functools.partial(shard_seeds, sequential=costs.sequential_floats is not None, costs=costs)
     return (
-        over_seeds(of_graph, seeds, (SEEDS,), (), ()),
-        over_seeds(of_balls, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS)),
+        over_seeds(predict_whole, seeds, (SEEDS,), (), ()),
+        over_seeds(predict_without, seeds, (SEEDS,), (SEEDS,), (PARTS,), result=(SEEDS, PARTS)),
     )
 
 
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_copies(
-    network: Network, bucket: Bucket, task: Task, seeds: int, one_by_one: bool, costs: CostModel
+    network: Network, bucket: Bucket, task: Task, seeds: int, sequential: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:
-    return shard_batches(_make_labels(network, bucket, task), seeds, one_by_one, costs)
+    return shard_batches(_make_labels(network, bucket, task), seeds, sequential, costs)
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
-    """A function that leaves out the nodes of the graphs of some batches; for a split's other graphs it gives 0."""
+    """A function that returns the attribution of the graphs of some batches, 0 for other graphs of the split."""
 
     def labels(params: Params, split: DeviceDataset, batches: Array) -> LeaveOneOut:
         def one(ids: Array) -> tuple[Array, Array, LeaveOneOut]:
@@ -250,7 +251,7 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
             rows = costs.cached_rows(costs.leave_one_out_rows, max(network.filters))
             chunk = max(1, rows // bucket.nodes)
             result = leave_one_out(
-                predict, batch.graph, bucket.max_nodes, task=task, chunk=chunk, real=batch.topology.graph_mask
+                predict, batch.graph, bucket.max_nodes, task=task, chunk=chunk, graph_mask=batch.topology.graph_mask
             )
             return batch.graph_ids, batch.node_ids, result
 

@@ -1,4 +1,4 @@
-"""Attention pooling: features times attention, then nodes of little attention are dropped (by masks)."""
+"""Attention pooling: multiply features by attention, then drop nodes with little attention by a mask."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,18 @@ from jattn.nn._chebyshev import Aggregation
 from jattn.nn._scorers import Scorer, ScorerConfig, normalize_target
 from jattn.nn._topology import Softmax, Topology
 
-Reads = Literal["current", "previous"]
-# (alpha, topology before pooling) -> which nodes stay. Hashable, since networks are.
+ScoreFrom = Literal["current", "previous"]
+# (alpha, topology before pooling) -> mask of the nodes to keep. Hashable, because networks are.
 Select = Callable[[Float[Array, " nodes"], Topology], Bool[Array, " nodes"]]
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Keeps the nodes with alpha > tau, strictly; a graph may become empty (Knyazev et al. 2019, eq. 3)."""
+    """Keeps the nodes with alpha > tau, strictly; a graph may become empty (Knyazev et al. 2019, eq. 3).
+
+    >>> Threshold(0.05)
+    Threshold(tau=0.05)
+    """
 
     tau: float
 
@@ -30,15 +34,15 @@ class Threshold:
             raise ValueError(f"tau: {self.tau} is not allowed, expected at most 1")
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
-        """Which nodes to keep."""
+        """Mask of the nodes to keep."""
         return topology.node_mask & (alpha > self.tau)
 
 
 @dataclass(frozen=True)
 class TopK:
-    """Drops the round(N (1 - ratio)) nodes of least alpha of each graph (Gao and Ji 2019, in the paper's form).
+    """Drops the round(N (1 - ratio)) nodes with the least alpha of each graph (Gao and Ji 2019, in the paper's form).
 
-    N counts the nodes still kept; halves round to even; of equal alphas the lower index stays.
+    N is the number of nodes still kept. Halves round to even. Of equal alphas the lower index stays.
     """
 
     ratio: float
@@ -46,10 +50,10 @@ class TopK:
     def __post_init__(self) -> None:
         set_numbers(self, floats=("ratio",))
         if not 0 <= self.ratio <= 1:
-            raise ValueError(f"ratio: {self.ratio} is not within 0 to 1")
+            raise ValueError(f"ratio: {self.ratio} is not allowed, expected 0 to 1")
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
-        """Which nodes to keep."""
+        """Mask of the nodes to keep."""
         size = topology.num_nodes
         keep = size - jnp.round(size * jnp.float32(1 - self.ratio))
         # Rows in order of graph, then of falling alpha, dropped nodes last; lexsort is stable, so the lower index wins.
@@ -67,35 +71,36 @@ class AttentionPoolingConfig:
     """One attention pooling, placed before a convolution.
 
     Attributes:
-      rule: which nodes stay: `Threshold(tau)`, `TopK(ratio)`, or a rule of one's own, which `save_network` can't write.
+      select: which nodes stay: `Threshold(tau)`, `TopK(ratio)`, or your own hashable function of (alpha, topology),
+        which `save_network` can't write.
       scorer: what scores the nodes.
-      reads: the features that are scored: those being pooled ("current") or those that entered the convolution before
-        ("previous": after that convolution's own pooling, where it had one).
-      softmax: "clamped", the paper's, which is not shift-invariant, or "plain"; `Topology.softmax` has both.
+      score_from: the features that are scored: those being pooled ("current"), or those that entered the convolution
+        before, after its own pooling ("previous").
+      softmax: "clamped", the paper's, which is not shift-invariant, or "plain"; see `Topology.softmax`.
     """
 
     select: Select
     scorer: ScorerConfig = ScorerConfig()
-    score_from: Reads = "current"
+    score_from: ScoreFrom = "current"
     softmax: Softmax = "clamped"
 
     def __post_init__(self) -> None:
         if not callable(self.select) or isinstance(self.select, type):
             expected = "Threshold(tau), TopK(ratio) or a function of (alpha, topology)"
-            raise ValueError(f"rule: {self.select!r} is no rule, expected {expected}")
+            raise ValueError(f"select: {self.select!r} selects no nodes, expected {expected}")
         if not isinstance(self.scorer, ScorerConfig):
-            raise ValueError(f"scorer: expected a Scorer, got {self.scorer!r}")
+            raise ValueError(f"scorer: expected a ScorerConfig, got {self.scorer!r}")
         expect_one_of("softmax", self.softmax, Softmax)
-        expect_one_of("reads", self.score_from, Reads)
+        expect_one_of("score_from", self.score_from, ScoreFrom)
 
 
 class PoolingResult(NamedTuple):
-    """What one pooling did.
+    """Attention and masks of one attention pooling.
 
     Attributes:
-      attention: alpha of every node, 0 for those that were gone before, [nodes].
-      present: nodes that entered the pooling, [nodes].
-      kept: nodes that it kept, [nodes].
+      attention: alpha of every node, 0 for nodes dropped before, [nodes].
+      node_mask_in: nodes that entered the pooling, [nodes].
+      node_mask: nodes that it kept, [nodes].
     """
 
     attention: Float[Array, " nodes"]
@@ -104,16 +109,16 @@ class PoolingResult(NamedTuple):
 
 
 class AttentionPooling(nn.Module):
-    r"""Pools by attention: x_i becomes alpha_i x_i, then nodes drop out of the topology.
+    r"""Pools by attention: multiplies x_i by alpha_i, then drops nodes from the topology.
 
     .. math:: \alpha = \mathrm{softmax}(\mathrm{score}(x)), \quad Z_i = \alpha_i X_i
 
     Knyazev et al. 2019, section 2.2.
 
     Attributes:
-      config: how.
-      order: the model's Chebyshev order, of which a scorer that is a graph network uses at most 2.
-      aggregation: the model's aggregation, used by such a scorer.
+      config: scorer, selection and softmax.
+      order: Chebyshev order of the model; a scorer that is a graph network uses at most 2.
+      aggregation: aggregation of the model, for a scorer that is a graph network.
     """
 
     config: AttentionPoolingConfig
@@ -128,13 +133,16 @@ class AttentionPooling(nn.Module):
         score_features: Float[Array, "nodes scored_features"] | None = None,
         target: Float[Array, " nodes"] | None = None,
     ) -> tuple[Float[Array, "nodes features"], Topology, PoolingResult]:
-        """The pooled features, the reduced topology, and what was done.
+        """The pooled features, the topology of the kept nodes, and attention and masks.
 
         Args:
           x: features to pool; rows of dropped nodes have to be finite.
           topology: the graphs before pooling.
-          score_features: features to score; x where not given.
-          target: target attention, read by the "ground_truth" scorer alone.
+          score_features: features to score; x by default.
+          target: target attention, for the "ground_truth" scorer only.
+
+        Raises:
+          ValueError: the scorer is "ground_truth" and there is no target.
         """
         if self.config.scorer.kind == "ground_truth":
             if target is None:
@@ -146,6 +154,6 @@ class AttentionPooling(nn.Module):
             )
             alpha = topology.softmax(scores, self.config.softmax)
         reduced = topology.subgraph(self.config.select(alpha, topology))
-        # Weights of 0 drop the rows too: x is finite, its own dropped rows are 0.
+        # Weights of 0 also mask the rows, because x is finite and 0 in rows dropped before.
         weight = reduced.mask_nodes(alpha)
         return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)

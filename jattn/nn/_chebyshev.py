@@ -4,7 +4,7 @@ With L = -D^{-1/2} A D^{-1/2}, the Laplacian rescaled by its largest eigenvalue 
 
 .. math:: T_0 x = x, \quad T_1 x = L x, \quad T_k x = 2 L T_{k-1} x - T_{k-2} x.
 
-`chebyshev_filter` computes sum_k T_k x W_k, in whichever order multiplies fewer features by L.
+`chebyshev_filter` computes sum_k T_k x W_k in the order that multiplies fewer features by L.
 """
 
 from typing import Literal
@@ -27,19 +27,26 @@ def chebyshev_terms(
     aggregation: Aggregation = "mean",
     precision: PrecisionLike = HIGHEST,
 ) -> list[Float[Array, "nodes features"]]:
-    """The terms T_0 x, ..., T_{order-1} x over the kept nodes; dropped rows of x have to be 0.
+    """The terms T_0 x, ..., T_{order-1} x over the kept nodes; x has to be 0 in dropped rows.
 
-    Order 1 is the one term D'^{-1/2} (A + I) D'^{-1/2} x, with the degrees D' of A + I (Kipf and Welling 2017, eq. 2).
+    Order 1 has one term, D'^{-1/2} (A + I) D'^{-1/2} x, with the degrees D' of A + I (Kipf and Welling 2017, eq. 2).
 
     Args:
-      x: the features; terms are computed in their dtype.
+      x: the features, in whose dtype terms are computed.
       topology: the graphs.
-      order: how many terms, at least 1.
-      aggregation: "sum" multiplies every term but T_0 x by the node's degree (order 1: its one term, by that of A + I).
-      precision: of products, jax's.
+      order: number of terms, at least 1.
+      aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree (order 1: by the degree
+        of A + I).
+      precision: precision of products, as in `jnp.matmul`.
 
     Raises:
       ValueError: the aggregation is not known, or `order` is less than 1.
+
+    >>> import jax, jattn
+    >>> edge = jax.device_put(jattn.pad(jattn.from_arrays([[1.0], [3.0]], senders=[0, 1], receivers=[1, 0])))
+    >>> terms = chebyshev_terms(edge.nodes["features"], jattn.sparse_topology(edge), order=2)
+    >>> [term[:2, 0].round(3).tolist() for term in terms]  # x, and L x = -D^{-1/2} A D^{-1/2} x
+    [[1.0, 3.0], [-3.0, -1.0]]
     """
     expect_one_of("aggregation", aggregation, Aggregation)
     expect_at_least(1, order=order)
@@ -70,8 +77,8 @@ def chebyshev_filter(
 
     .. math:: b_k = z_k + 2 L b_{k+1} - b_{k+2}, \quad \sum_k T_k z_k = z_0 + L b_1 - b_2,
 
-    which is the same sum and lays no terms side by side. `terms` are T_0 x to T_{order-1} x side by side where they are
-    known. Other arguments are those of `chebyshev_terms`.
+    which gives the same sum and concatenates no terms. `terms` are T_0 x to T_{order-1} x side by side, if they are
+    known. The other arguments are those of `chebyshev_terms`.
     """
     expect_one_of("aggregation", aggregation, Aggregation)
     width, order, features = kernel.shape
@@ -82,11 +89,11 @@ def chebyshev_filter(
     multiply = topology.normalized(dtype=x.dtype, precision=precision)
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
     z = jnp.split(masked_linear(x, topology.node_mask, weights, precision), order, axis=1)
-    b, after = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
+    b, b_next = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
     for k in range(order - 2, 0, -1):
-        next_b = z[k] - 2 * multiply(b)
-        b, after = (next_b if after is None else next_b - after), b
-    rest = -multiply(b) if after is None else -multiply(b) - after
+        b_k = z[k] - 2 * multiply(b)
+        b, b_next = (b_k if b_next is None else b_k - b_next), b
+    rest = -multiply(b) if b_next is None else -multiply(b) - b_next
     if aggregation == "sum":
         rest = topology.degrees[:, None].astype(rest.dtype) * rest
     return z[0] + rest

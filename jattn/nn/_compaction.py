@@ -1,7 +1,7 @@
-"""Rows of kept nodes alone: the same graphs in fewer rows, once nodes have been dropped.
+"""Compaction: the same graphs in the rows of kept nodes alone.
 
-Dropped nodes are masked rows, which cost as much as others. A `Layout` makes one block of several and holds only rows
-of kept nodes; which of a few layouts is large enough is known on the device alone, where `lax.switch` chooses.
+A dropped node is a masked row, which costs as much as any other row. A `CompactLayout` merges blocks and has rows for
+kept nodes only. Only the device knows how many nodes are kept, so `lax.switch` chooses the smallest layout there.
 """
 
 from typing import NamedTuple
@@ -16,10 +16,10 @@ from jattn.nn._topology import BlockTopology
 
 
 class CompactLayout(NamedTuple):
-    """How kept nodes are laid out.
+    """Rows for the kept nodes of a batch.
 
     Attributes:
-      merged: how many blocks become one.
+      merged: number of blocks that become one.
       block: rows of that one.
     """
 
@@ -28,11 +28,11 @@ class CompactLayout(NamedTuple):
 
 
 def layouts(topology: BlockTopology) -> tuple[CompactLayout, ...]:
-    """Layouts with room for the cost model's shares of a topology's rows, smallest first."""
+    """Layouts with room for the cost model's shares of the rows of a topology, smallest first."""
     blocks, block, _ = topology.adjacency.shape
     made, costs = [], cost_model()
     if topology.adjacency.size > np.iinfo(np.int32).max:
-        return ()  # entries of A have no numbers of 32 bits
+        return ()  # 32 bits can't index the entries of A
     for share in costs.compact_shares:
         least = max(1, -(-int(share * blocks * block) // costs.compact_rows))
         groups = min(range(least, 2 * least + 1), key=lambda n: n * -(-blocks // n))  # so that few rows are left over
@@ -42,61 +42,61 @@ def layouts(topology: BlockTopology) -> tuple[CompactLayout, ...]:
 
 
 def smallest_fitting(topology: BlockTopology, options: tuple[CompactLayout, ...]) -> Int[Array, ""]:
-    """The first layout that has room for all kept nodes; the number of layouts where none has."""
+    """Index of the first layout with room for all kept nodes; the number of layouts if none has."""
     by_block = topology.node_mask.reshape(topology.adjacency.shape[:2]).sum(1)
     fits = [jnp.all(_by_group(by_block, option.merged).sum(1) <= option.block) for option in options]
     return jnp.argmax(jnp.stack([*fits, jnp.array(True)]))
 
 
 class RowMap(NamedTuple):
-    """Where rows go in a layout; numbers out of range stand for nowhere.
+    """Which rows of a batch are which rows of a layout; numbers out of range stand for none.
 
     Attributes:
-      rows: the row that each row of the layout was, [rows].
-      place_of: the row of the layout that each row goes to, [nodes].
+      source: the row of the batch for each row of the layout, [rows].
+      target: the row of the layout for each row of the batch, [nodes].
     """
 
-    rows: Int[Array, " rows"]
-    place_of: Int[Array, " nodes"]
+    source: Int[Array, " rows"]
+    target: Int[Array, " nodes"]
 
 
 def compact_rows(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockTopology, RowMap]:
-    """The topology of kept nodes alone, in the rows of a layout that has room for them."""
+    """The topology of the kept nodes alone, in the rows of a layout that has room for them."""
     blocks, block, _ = topology.adjacency.shape
     nodes, groups = blocks * block, -(-blocks // layout.merged)
     size = groups * layout.block
     kept = _by_group(topology.node_mask, layout.merged * block)
-    place = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], size)
-    place_of = place.reshape(-1)[:nodes]
-    rows = jnp.arange(nodes, nodes + size).at[place_of].set(jnp.arange(nodes), mode="drop")
-    places = RowMap(rows, place_of)
+    target = jnp.where(kept, jnp.cumsum(kept, axis=1) - 1 + layout.block * jnp.arange(groups)[:, None], size)
+    target = target.reshape(-1)[:nodes]
+    source = jnp.arange(nodes, nodes + size).at[target].set(jnp.arange(nodes), mode="drop")
+    row_map = RowMap(source, target)
     last = np.minimum(np.arange(1, groups + 1) * layout.merged * block, nodes) - 1
-    behind = jnp.repeat(topology.node_graph[last], layout.block)
-    graph_of = jnp.where(rows < nodes, gather_rows(topology.node_graph, places), behind)
-    by_group = rows.reshape(groups, layout.block)
-    own_block, column = by_group // block, by_group % block
+    padding_graph = jnp.repeat(topology.node_graph[last], layout.block)
+    node_graph = jnp.where(source < nodes, gather_rows(topology.node_graph, row_map), padding_graph)
+    by_group = source.reshape(groups, layout.block)
+    old_block, column = by_group // block, by_group % block
     entry = (jnp.minimum(by_group, nodes - 1) * block)[:, :, None] + column[:, None]
     weights = topology.adjacency.reshape(-1).at[entry].get(mode="promise_in_bounds")
-    joined = (own_block[:, :, None] == own_block[:, None]) & (by_group < nodes)[:, None]
+    joined = (old_block[:, :, None] == old_block[:, None]) & (by_group < nodes)[:, None]
     return BlockTopology(
-        n_node=jnp.bincount(graph_of, length=len(topology.n_node)),
-        node_graph=graph_of,
+        n_node=jnp.bincount(node_graph, length=len(topology.n_node)),
+        node_graph=node_graph,
         graph_mask=topology.graph_mask,
-        node_mask=rows < nodes,
-        degrees=gather_rows(topology.degrees, places),
+        node_mask=source < nodes,
+        degrees=gather_rows(topology.degrees, row_map),
         max_nodes=topology.max_nodes,
         adjacency=jnp.where(joined, weights, 0),
-    ), places
+    ), row_map
 
 
-def gather_rows(x: Shaped[Array, " nodes *features"], places: RowMap) -> Shaped[Array, " rows *features"]:
-    """X in the rows of a layout, 0 where there is no node."""
-    return permute_rows(x, places.rows, places.place_of)
+def gather_rows(x: Shaped[Array, " nodes *features"], row_map: RowMap) -> Shaped[Array, " rows *features"]:
+    """`x` in the rows of a layout, 0 in rows without a node."""
+    return permute_rows(x, row_map.source, row_map.target)
 
 
-def scatter_rows(x: Shaped[Array, " rows *features"], places: RowMap) -> Shaped[Array, " nodes *features"]:
-    """The inverse of `gather_rows`, 0 for nodes that were dropped."""
-    return permute_rows(x, places.place_of, places.rows)
+def scatter_rows(x: Shaped[Array, " rows *features"], row_map: RowMap) -> Shaped[Array, " nodes *features"]:
+    """The inverse of `gather_rows`, 0 for dropped nodes."""
+    return permute_rows(x, row_map.target, row_map.source)
 
 
 def _by_group(x: Array, size: int) -> Array:

@@ -15,7 +15,10 @@ from jattn.nn._topology import Topology
 
 
 def linear_init(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Float[Array, "*in out"]:
-    """Weights of a linear map from uniform(-1/sqrt(in), 1/sqrt(in)), where all axes but the last are inputs."""
+    """Weights from uniform(-1/sqrt(in), 1/sqrt(in)); all axes but the last are inputs. This is PyTorch's default.
+
+    `variance_scaling(1 / 3, "fan_in", "uniform")` has the same distribution, but other bits.
+    """
     bound = math.prod(shape[:-1]) ** -0.5
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
@@ -23,13 +26,13 @@ def linear_init(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any = jnp.floa
 def linear(
     features: int, inputs: int, kernel_init: nn.initializers.Initializer = linear_init, **numbers: Any
 ) -> nn.Dense:
-    """A linear map of `inputs` features, its weights and biases from uniform(-1/sqrt(in), 1/sqrt(in)).
+    """A linear map whose weights and biases start from uniform(-1/sqrt(in), 1/sqrt(in)).
 
     Args:
       features: output features.
-      inputs: input features, by which the biases are scaled.
+      inputs: input features, which set the scale of the biases.
       kernel_init: initialiser of the weights, [in, out].
-      numbers: other fields of `flax.linen.Dense`: its `dtype`, `param_dtype`, `precision` and `name`.
+      **numbers: `dtype`, `param_dtype`, `precision` and `name` of `flax.linen.Dense`.
     """
     return nn.Dense(features, kernel_init=kernel_init, bias_init=_bias_init(inputs), **numbers)
 
@@ -41,11 +44,11 @@ def _bias_init(inputs: int) -> nn.initializers.Initializer:
 
 
 class ChebyshevFilter(nn.Module):
-    """A linear map of the Chebyshev terms of features, initialised as `linear`; its kernel is [in, order, out].
+    """A linear map of the Chebyshev terms of features, initialised like `linear`; its kernel is [in, order, out].
 
     Attributes:
       features: output features.
-      order: how many terms, K >= 1.
+      order: number of terms, K >= 1.
       aggregation: "mean", or "sum", which multiplies every term but T_0 x by the node's degree.
       dtype, param_dtype, precision: as those of `flax.linen.Dense`.
     """
@@ -61,7 +64,7 @@ class ChebyshevFilter(nn.Module):
     def __call__(
         self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
     ) -> Float[Array, "nodes out"]:
-        """Filters features, whose dropped rows have to be 0 and are so in the result; by their `terms` if given."""
+        """The filtered features; rows that are 0 because they are dropped stay 0. Uses the `terms` of x if given."""
         inputs = x.shape[-1], self.order
         kernel = self.param("kernel", linear_init, (*inputs, self.features), self.param_dtype)
         bias = self.param("bias", _bias_init(math.prod(inputs)), (self.features,), self.param_dtype)
@@ -74,22 +77,22 @@ class ChebyGINConv(nn.Module):
 
     .. math:: Y = f([T_0 X, \dots, T_{K-1} X])
 
-    with the terms of `jattn.nn._chebyshev`; f is a linear map, or an MLP with one hidden ReLU layer where `hidden` is
-    given. Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
+    with the terms of `chebyshev_terms`. f is a linear map, or an MLP with one hidden ReLU layer if `hidden` is given.
+    Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
 
-    As in the paper's code, "mean" is the symmetric normalisation D^-1/2 A D^-1/2, no mean over neighbours, and "sum"
-    multiplies every term but T_0 X by the degrees D besides. With `order=1` the one term, with D' the degrees of A + I,
-    is that of GCN, D'^-1/2 (A + I) D'^-1/2 X (mean), or D'^1/2 (A + I) D'^-1/2 X (sum). The latter stands for GIN, but
+    As in the paper's code, "mean" is the symmetric normalisation D^-1/2 A D^-1/2, not a mean over neighbours, and "sum"
+    also multiplies every term but T_0 X by the degrees D. With `order=1` and D' the degrees of A + I, the one term is
+    that of GCN, D'^-1/2 (A + I) D'^-1/2 X ("mean"), or D'^1/2 (A + I) D'^-1/2 X ("sum"). The latter stands for GIN. It
     is not the plain sum (A + I) X of Xu et al. 2019, eq. 4.1, except between nodes of equal degree.
 
     Attributes:
       features: output features.
-      order: how many Chebyshev terms, K >= 1.
+      order: number of Chebyshev terms, K >= 1.
       aggregation: "mean" or "sum", as above.
-      hidden: units of f's hidden layer; a linear map where None.
-      dtype: of the computation, terms and result included; that of features and weights together where None.
-      param_dtype: of the weights.
-      precision: of products, jax's.
+      hidden: units of the hidden layer of f. None: f is a linear map.
+      dtype: dtype of the computation, terms and result included. None: the common dtype of features and weights.
+      param_dtype: dtype of the weights.
+      precision: precision of products, as in `jnp.matmul`.
     """
 
     features: int
@@ -104,12 +107,12 @@ class ChebyGINConv(nn.Module):
     def __call__(
         self, x: Float[Array, "nodes in"], topology: Topology, terms: Float[Array, "nodes terms"] | None = None
     ) -> Float[Array, "nodes out"]:
-        """The convolved features before the activation; rows of dropped nodes are 0 where they are 0 in x.
+        """The convolved features before the activation; dropped rows that are 0 in x are 0.
 
         Args:
-          x: the features; rows of dropped nodes have to be finite, and don't matter for those of others.
+          x: the features. Rows of dropped nodes have to be finite, and do not affect other rows.
           topology: the graphs.
-          terms: the Chebyshev terms of x side by side, [nodes, order * in], where they are known.
+          terms: the Chebyshev terms of x side by side, [nodes, order * in], if they are known.
         """
         numbers: Any = {"dtype": self.dtype, "param_dtype": self.param_dtype, "precision": self.precision}
 

@@ -1,4 +1,4 @@
-"""DiffPool: the nodes of every graph become so many clusters, by a soft assignment that is learned."""
+"""DiffPool: a learned soft assignment of the nodes of every graph to K clusters (Ying et al. 2018)."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class DiffPoolConfig:
     """One DiffPool, placed before a convolution (Ying et al. 2018).
 
     Attributes:
-      clusters: how many there are of each graph from then on; it may have had fewer nodes.
+      clusters: number of clusters of every graph, K; a graph may have fewer nodes.
     """
 
     clusters: int = 4
@@ -29,7 +29,7 @@ class DiffPoolConfig:
 
 
 class DiffPool(nn.Module):
-    """Pools by clusters that a convolution assigns nodes to, of the network's own kind: Ying et al. 2018, eq. 6."""
+    """Pools nodes into clusters. A convolution like the network's assigns them: Ying et al. 2018, eq. 6."""
 
     config: DiffPoolConfig
     order: int
@@ -40,7 +40,7 @@ class DiffPool(nn.Module):
     def __call__(
         self, x: Float[Array, "nodes features"], topology: Topology
     ) -> tuple[Float[Array, "rows features"], BlockTopology, Float[Array, " graphs"]]:
-        """The clusters' features, their topology, and each graph's auxiliary loss."""
+        """Features of the clusters, their topology, and the auxiliary loss of each graph."""
         assignment = ChebyGINConv(
             self.config.clusters, self.order, self.aggregation, self.hidden, precision=HIGHEST, name="assignment"
         )
@@ -50,23 +50,23 @@ class DiffPool(nn.Module):
 def dense_diff_pool(
     x: Float[Array, "nodes features"], scores: Float[Array, "nodes clusters"], topology: Topology
 ) -> tuple[Float[Array, "rows features"], BlockTopology, Float[Array, " graphs"]]:
-    r"""The clusters' features and topology, graph after graph, and each graph's auxiliary loss.
+    r"""Features and topology of the clusters, graph after graph, and the auxiliary loss of each graph.
 
     .. math:: S = \mathrm{softmax}(\mathrm{scores}), \quad X' = S^T X, \quad A' = S^T A S
 
-    over the N kept nodes of a graph: Ying et al. 2018, eq. 3 and 4. A graph without any has no clusters either. The
-    auxiliary loss, 0 then, is the sum of section 3.2's two,
+    over the N kept nodes of a graph: Ying et al. 2018, eq. 3 and 4. An empty graph has no clusters. The auxiliary loss,
+    0 for an empty graph, is the sum of the two of section 3.2,
 
     .. math:: \frac{1}{N} \|A - S S^T\|_F + \frac{1}{N} \sum_i H(S_i), \quad H(p) = -\sum_c p_c \log p_c.
 
-    The paper leaves open how the first is divided; by N it is the root mean square of N^2 entries, alike for graphs of
-    all sizes. No matrix of N x N is made:
+    The paper leaves open how the first is divided. Divided by N it is the root mean square of N^2 entries, comparable
+    across graph sizes. It is computed without an N x N matrix:
 
     .. math:: \|A - S S^T\|_F^2 = \sum_{ij} A_{ij}^2 - 2 \mathrm{tr}(A') + \|S^T S\|_F^2.
 
     Args:
-      x: features; rows of dropped nodes have to be 0.
-      scores: logits of the clusters that each node belongs to.
+      x: features, 0 in rows of dropped nodes.
+      scores: logits of the assignment of each node to clusters.
       topology: the graphs.
     """
     features, clusters = x.shape[1], scores.shape[1]
@@ -79,14 +79,14 @@ def dense_diff_pool(
     count = jnp.maximum(topology.num_nodes, 1)
     square = topology.sum(topology.square_weights().degrees) - 2 * jnp.trace(adjacency, axis1=1, axis2=2)
     square += (overlap**2).sum((1, 2))
-    # The root's derivative at 0, which is what an emptied graph has, is infinite. Rounding may give less than 0.
+    # The derivative of the root is infinite at 0, the value of an empty graph. Rounding may give less than 0.
     distance = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     entropy = topology.sum(-(s * log_s).sum(1))
-    return pooled.reshape(-1, features), _of_clusters(adjacency, topology), (distance + entropy) / count
+    return pooled.reshape(-1, features), _cluster_topology(adjacency, topology), (distance + entropy) / count
 
 
-def _of_clusters(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> BlockTopology:
-    """The topology of clusters, each graph's a block."""
+def _cluster_topology(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> BlockTopology:
+    """The topology of clusters: the clusters of each graph are a block."""
     graphs, clusters, _ = adjacency.shape
     return BlockTopology(
         n_node=jnp.full(graphs, clusters),

@@ -1,10 +1,11 @@
-"""The configured network: convolutions with poolings between them, a readout and an output map."""
+"""The network: convolutions, with poolings before some of them, a readout and an output map."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -18,10 +19,10 @@ from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layou
 from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
-from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, sparse_topology
+from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, scalars_allowed, sparse_topology
 
-# How convolutions compute: float32 at the highest precision that a device has, or at the one that it takes for quick
-# enough (TF32 on GPUs, bfloat16 products on TPUs), or in bfloat16.
+# How convolutions compute: in float32 at the highest precision of the device, in float32 at its default precision (TF32
+# on GPUs, bfloat16 products on TPUs), or in bfloat16.
 Precision = Literal["highest", "default", "bfloat16"]
 PRECISIONS: dict[str, dict[str, Any]] = {
     "highest": {"dtype": None, "precision": HIGHEST},
@@ -34,9 +35,9 @@ class Output(NamedTuple):
     """The outputs of a network for a padded `GraphsTuple`.
 
     Attributes:
-      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Padding graphs have some value.
-      poolings: attention and kept nodes of every attention pooling, first to last.
-      auxiliary: each graph's auxiliary loss of every DiffPool, first to last.
+      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Those of padding mean nothing.
+      poolings: attention and masks of every attention pooling, first to last.
+      auxiliary: auxiliary loss of each graph for every DiffPool, first to last, [graphs] each.
     """
 
     prediction: Float[Array, "graphs outputs"]
@@ -61,24 +62,31 @@ class Nodes(NamedTuple):
 
 
 class Network(nn.Module):
-    """A graph network (GCN, GIN or ChebyGIN) with attention over nodes.
+    """A graph network (GCN, GIN, ChebyNet or ChebyGIN) with attention over nodes.
 
-    `order=1` with mean aggregation is a GCN, with sum aggregation and `hidden` the GIN of the paper's code;
-    `order > 1` is a ChebyNet or, with sum aggregation, a ChebyGIN. `ChebyGINConv` has the formulas.
+    `order=1` with mean aggregation is a GCN; with sum aggregation and `hidden` it is the GIN of the paper's code.
+    `order > 1` is a ChebyNet, or with sum aggregation a ChebyGIN. `ChebyGINConv` has the formulas.
 
     Attributes:
       filters: output features of each convolution.
-      order: Chebyshev terms of each convolution, K.
+      order: number of Chebyshev terms of each convolution, K.
       aggregation: "mean" (symmetric normalisation) or "sum" (the same, times degrees).
-      hidden: hidden units of each convolution's MLP, or None for one linear map.
-      readout: "sum", "mean" or "max" over the nodes kept at the end; each 0 for an empty graph.
-      outputs: outputs a graph; 1 for regression, classes for classification.
-      poolings: for each convolution the pooling before it, or None; shorter than `filters` where the rest have none.
-        After a `DiffPool` all nodes are clusters, so no attention pooling may follow.
+      hidden: hidden units of the MLP of each convolution. None: one linear map.
+      readout: "sum", "mean" or "max" over the nodes kept at the end; 0 for an empty graph.
+      outputs: outputs of a graph: 1 for regression, the number of classes for classification.
+      poolings: the pooling before each convolution, or None; may be shorter than `filters`. After a DiffPool all nodes
+        are clusters, so no attention pooling may follow.
       dropout: rate of dropout before the output map.
-      dtype, param_dtype, precision: those of convolutions, as `ChebyGINConv` has them. Scorers, softmax, DiffPool,
-        readout and output map compute in float32 at the highest precision, whatever these say. `save_network` leaves
-        them out.
+      dtype, param_dtype, precision: those of convolutions, as in `ChebyGINConv`. Scorers, softmax, DiffPool, readout
+        and output map always compute in float32 at the highest precision. `save_network` leaves these fields out.
+
+    >>> import jattn
+    >>> pooling = jattn.AttentionPoolingConfig(jattn.Threshold(0.05), jattn.ScorerConfig("linear"), "previous")
+    >>> network = jattn.Network(filters=(64, 64), outputs=3, poolings=(None, pooling))
+    >>> graph = jattn.pad(jattn.from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0]))
+    >>> variables = network.init(jax.random.key(0), graph)
+    >>> network.apply(variables, graph).prediction.shape  # the second graph is padding
+    (2, 3)
     """
 
     filters: tuple[int, ...] = (64, 64)
@@ -94,6 +102,11 @@ class Network(nn.Module):
     precision: PrecisionLike = HIGHEST
 
     def __post_init__(self) -> None:
+        for name in ("filters", "poolings"):
+            if not isinstance(getattr(self, name), Sequence | np.ndarray) or isinstance(getattr(self, name), str):
+                raise ValueError(
+                    f"{name}: {getattr(self, name)!r} is not allowed, expected a tuple, an entry a convolution"
+                )
         self.filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(self.filters))
         self.poolings = tuple(self.poolings)
         set_numbers(self, ints=("order", "outputs"), floats=("dropout",), optional_ints=("hidden",))
@@ -113,14 +126,14 @@ class Network(nn.Module):
         first, clustered = next(iter(self.poolings), None), False
         if isinstance(first, AttentionPoolingConfig) and first.score_from == "previous":
             raise ValueError(
-                "poolings: nothing entered a convolution before the first one; let its pooling read 'current'"
+                "poolings: nothing entered a convolution before the first one; its pooling needs score_from='current'"
             )
         for i, pooling in enumerate(self.poolings):
             if not isinstance(pooling, AttentionPoolingConfig | DiffPoolConfig | None):
-                expected = "AttentionPooling(rule), DiffPool(clusters) or None"
-                raise ValueError(f"poolings[{i}]: {pooling!r} is no pooling, expected {expected}")
+                expected = "AttentionPoolingConfig(select), DiffPoolConfig(clusters) or None"
+                raise ValueError(f"poolings[{i}]: {pooling!r} is not allowed, expected {expected}")
             if clustered and isinstance(pooling, AttentionPoolingConfig):
-                raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to be before it")
+                raise ValueError(f"poolings[{i}]: after DiffPool nodes are clusters; attention has to come before it")
             clustered = clustered or isinstance(pooling, DiffPoolConfig)
 
     def setup(self) -> None:
@@ -136,6 +149,7 @@ class Network(nn.Module):
                 setattr(self, f"pool_{i}", DiffPool(pooling, self.order, self.aggregation, self.hidden))
         self.output = linear(self.outputs, self.filters[-1], precision=HIGHEST)
 
+    @scalars_allowed
     def __call__(
         self, graph: GraphsTuple, topology: Topology | None = None, *, train: bool = False, compact: bool = False
     ) -> Output:
@@ -156,7 +170,7 @@ class Network(nn.Module):
           ValueError: the graph is not padded.
         """
         topology = sparse_topology(graph) if topology is None else topology
-        x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
+        x = topology.mask_nodes(jnp.asarray(graph.nodes["features"], jnp.float32))
         nodes = Nodes(x, x, graph.nodes.get("attention"), topology)
         compact = compact and self.can_compact and not self.is_initializing()
         z, results = self._layers(0, nodes, graph.nodes.get(TERMS), compact=compact)
@@ -249,8 +263,8 @@ class Network(nn.Module):
 def _drop_out(
     z: Float[Array, "graphs features"], rate: float, key: PRNGKeyArray, ids: Int[Array, " graphs"]
 ) -> Float[Array, "graphs features"]:
-    """Dropout of a graph's features by its id alone, so that neither batch mates nor devices that share them matter."""
-    # 16 bits a feature, drawn as 32 for two: `bernoulli`, which draws 32 for each, takes twice as long.
+    """Dropout of the features of each graph by its id alone: the other graphs and the devices do not matter."""
+    # One draw of 32 bits serves two features. `jax.random.bernoulli` draws 32 bits for each, which takes twice as long.
     pairs = -(-z.shape[1] // 2)
     words = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(key, i), (pairs,), jnp.uint32))(ids)
     drawn = jax.lax.bitcast_convert_type(words, jnp.uint16).reshape(len(z), -1)[:, : z.shape[1]]

@@ -49,12 +49,12 @@ class ScorerConfig:
 
 
 class Scorer(nn.Module):
-    """Scores [nodes] from features, by the rule of a `Scorer`; at the highest precision, whatever features' dtype is.
+    """Scores nodes from their features, as a `ScorerConfig` says, at the highest precision.
 
     Attributes:
-      config: which scorer.
-      order: the model's Chebyshev order; a graph network uses at most 2.
-      aggregation: the model's aggregation, used by a graph network.
+      config: the kind of scorer.
+      order: Chebyshev order of the model; a scorer that is a graph network uses at most 2.
+      aggregation: aggregation of the model, for a scorer that is a graph network.
     """
 
     config: ScorerConfig
@@ -63,7 +63,7 @@ class Scorer(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "nodes features"], topology: Topology) -> Float[Array, " nodes"]:
-        """Unbounded scores; only those of kept nodes mean anything."""
+        """Unbounded scores, [nodes]; those of dropped nodes have no meaning."""
         match self.config.kind:
             case "linear":
                 initializer = self._initializer()
@@ -95,6 +95,12 @@ class Scorer(nn.Module):
 
 
 def normalize_target(target: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:
-    """Target attention divided by (its sum over the graph's kept nodes + 1e-7), 0 for dropped nodes."""
+    """Target attention divided by (its sum over the kept nodes of the graph + 1e-7); 0 for dropped nodes.
+
+    >>> import jattn
+    >>> graph = jax.device_put(jattn.pad(jattn.from_arrays([[1.0]] * 3, [], [], attention=[1, 0, 3])))
+    >>> jattn.normalize_target(graph.nodes["attention"], jattn.sparse_topology(graph))[:3].round(3).tolist()
+    [0.25, 0.0, 0.75]
+    """
     target = topology.mask_nodes(target)
     return target / topology.broadcast_to_nodes(topology.sum(target) + SUM_OFFSET)

@@ -1,15 +1,16 @@
-"""Which nodes share a graph or an edge: the one type that models, losses and pooling are written against.
+"""The topology of a batch: which nodes share a graph or an edge. Models, losses and poolings are written against it.
 
-A topology answers a few questions (products with the adjacency, as it is and normalised, softmax over a graph, readout
-of a graph, dropping nodes, from a graph's value to its nodes); all else in a graph network is node-wise. It is made of
-a padded `GraphsTuple`, whose rows are its nodes. Dropping a node is a mask: with s = kept / sqrt(degree + 1e-5)
-the normalised adjacency of the reduced graph is diag(s) A diag(s): no row moves. Two storages give the same numbers:
+Only a few operations need to know it: products with the adjacency A, plain and normalised, the softmax and the readout
+over a graph, taking a subgraph, and broadcasting a graph's value to its nodes. All other operations work on rows. A
+topology is made from a padded `GraphsTuple`, whose rows are its nodes. Dropping a node only masks it: with
+s = node_mask / sqrt(degree + 1e-5), the normalised adjacency of the subgraph is diag(s) A diag(s), and no row moves.
 
-- `edges`: a sparse A, neighbourhood sums by gathering; graphs of bounded degree, of any size.
-- `blocks`: A as dense blocks on its diagonal, a few small graphs in each; batched matmuls, quickest for graphs of up to
-  a hundred nodes.
+Two storages of A give the same numbers:
 
-Products are computed at the highest precision that a device has, unless a layer asks for less.
+- `sparse_topology`: an ELL table and a COO list, for graphs of bounded degree and any size.
+- `block_topology`: dense blocks on the diagonal, with a few small graphs in each, for graphs of up to a hundred nodes.
+
+Products are computed at the highest precision of the device, unless a layer asks for less.
 """
 
 import abc
@@ -38,18 +39,21 @@ Softmax = Literal["clamped", "plain"]
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
+# Python's numbers may be transferred to the device even if the user's code has forbidden implicit transfers.
+scalars_allowed = jax.transfer_guard_host_to_device("allow")
+
 
 @struct.dataclass
 class Topology(abc.ABC):
-    """Nodes grouped into graphs and joined by weighted edges, some of them dropped. Immutable; a pytree.
+    """Nodes grouped into graphs and joined by weighted edges; some nodes may be dropped. Immutable, and a pytree.
 
     Attributes:
       n_node: nodes of each graph, dropped ones included, [graphs].
       node_graph: the graph that each row belongs to, [nodes].
       graph_mask: which graphs are not padding, [graphs].
       node_mask: which rows are nodes of real graphs and not dropped, [nodes].
-      degrees: sum over kept neighbours of the edge weights, 0 for dropped nodes, [nodes].
-      max_nodes: no graph has more nodes, padding aside; a number that is known when a program is compiled.
+      degrees: sum of the edge weights to kept neighbours, 0 for dropped nodes, [nodes].
+      max_nodes: upper bound on the nodes of a graph, padding aside; known when a program is compiled.
     """
 
     n_node: Int[Array, " graphs"]
@@ -63,112 +67,113 @@ class Topology(abc.ABC):
     def multiply(
         self, x: Float[Array, "nodes features"], precision: PrecisionLike = HIGHEST
     ) -> Float[Array, "nodes features"]:
-        """A x over all nodes, dropped ones included."""
+        """A x over all rows, dropped nodes included."""
 
     @abc.abstractmethod
     def scaled_adjacency(
         self, scale: Float[Array, " nodes"], dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
     ) -> Callable[[Float[Array, "nodes features"]], Float[Array, "nodes features"]]:
-        """The map x -> diag(scale) A diag(scale) x, over all nodes whose scale is not 0."""
+        """The map x -> diag(scale) A diag(scale) x."""
 
     @abc.abstractmethod
     def square_weights(self) -> Self:
         """The same graphs with every edge weight squared."""
 
     def sum(self, x: Float[Array, " nodes *features"]) -> Float[Array, " graphs *features"]:
-        """Sum over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
+        """Sum over the kept nodes of each graph, whatever the other rows hold; 0 for an empty graph."""
         return self.sum_rows(self.mask_nodes(x))
 
     def max(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """Maximum over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
+        """Maximum over the kept nodes of each graph, whatever the other rows hold; 0 for an empty graph."""
         x = jnp.where(over_features(self.node_mask, x), x, -jnp.inf)
         largest = segment_max(x, self.node_graph, len(self.n_node), -math.inf)
         return jnp.where(over_features(self.num_nodes > 0, largest), largest, 0)
 
     def mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "graphs features"]:
-        """Mean over each graph's kept nodes, whatever other rows hold; an empty graph has 0."""
+        """Mean over the kept nodes of each graph, whatever the other rows hold; 0 for an empty graph."""
         return self.sum(x) / jnp.maximum(self.num_nodes, 1)[:, None]
 
     def readout(self, x: Float[Array, "nodes features"], kind: Readout) -> Float[Array, "graphs features"]:
-        """`sum`, `mean` or `max` of relu(x), quicker: dropped rows of x have to be 0, as a network's layers leave them.
+        """`sum`, `mean` or `max` of features that are >= 0 and 0 in dropped rows, which saves masking them.
 
         Args:
-          x: features before ReLU.
+          x: features after ReLU, as the layers of a network return them.
           kind: which of the three.
         """
-        if kind == "max":  # the larger of 0 and the maximum: no pass over rows for ReLU
+        if kind == "max":
             return segment_max(x, self.node_graph, len(self.n_node))
-        total = self.sum_rows(jax.nn.relu(x))
+        total = self.sum_rows(x)
         return total / jnp.maximum(self.num_nodes, 1)[:, None] if kind == "mean" else total
 
     def sum_rows(self, x: Float[Array, " nodes *features"]) -> Float[Array, " graphs *features"]:
-        """Sum over each graph's rows, dropped ones included."""
+        """Sum over all rows of each graph, dropped nodes included."""
         return jraph.segment_sum(x, self.node_graph, len(self.n_node), indices_are_sorted=True)
 
     def outer_sum(
         self, s: Float[Array, "nodes clusters"], x: Float[Array, "nodes features"]
     ) -> Float[Array, "graphs clusters features"]:
-        """S^T X of each graph: the sum over its kept nodes of s_i x_i^T, whatever other rows hold."""
+        """S^T X of each graph: the sum of s_i x_i^T over its kept nodes, whatever the other rows hold."""
         s, x = self.mask_nodes(s), self.mask_nodes(x)
         graphs, nodes = len(self.n_node), len(self.node_mask)
         if graphs * self.max_nodes > cost_model().outer_sum_rows * nodes:
             return self.sum_rows(s[:, :, None] * x[:, None])
-        place, own = jnp.arange(self.max_nodes)[None], jnp.arange(nodes)
-        start = jnp.cumsum(self.n_node) - self.n_node
-        rows = jnp.where(place < self.n_node[:, None], start[:, None] + place, nodes)
-        within = own - self.broadcast_to_nodes(start)
-        place_of = jnp.where(within < self.max_nodes, self.max_nodes * self.node_graph + within, rows.size)
-        s_of, x_of = (permute_rows(values, rows.reshape(-1), place_of).reshape(*rows.shape, -1) for values in (s, x))
-        return jnp.einsum("gnc,gnf->gcf", s_of, x_of, precision=HIGHEST)
+        # Lays the graphs out apart, [graphs, max_nodes, ...], for a batched product.
+        index, start = jnp.arange(self.max_nodes)[None], jnp.cumsum(self.n_node) - self.n_node
+        source = jnp.where(index < self.n_node[:, None], start[:, None] + index, nodes)
+        in_graph = jnp.arange(nodes) - self.broadcast_to_nodes(start)
+        target = jnp.where(in_graph < self.max_nodes, self.max_nodes * self.node_graph + in_graph, source.size)
+        s, x = (permute_rows(rows, source.reshape(-1), target).reshape(*source.shape, -1) for rows in (s, x))
+        return jnp.einsum("gnc,gnf->gcf", s, x, precision=HIGHEST)
 
     @property
     def num_nodes(self) -> Float[Array, " graphs"]:
-        """How many nodes each graph still has."""
+        """Number of kept nodes of each graph, [graphs]."""
         return self.sum_rows(self.node_mask.astype(jnp.float32))
 
     def broadcast_to_nodes(self, per_graph: Array) -> Array:
-        """The value of its graph for every row, [graphs, ...] to [nodes, ...]."""
+        """Each node's value of its graph: [graphs, ...] to [nodes, ...]."""
         return per_graph[self.node_graph]
 
     def softmax(self, scores: Float[Array, " nodes"], kind: Softmax = "clamped") -> Float[Array, " nodes"]:
-        r"""Softmax of scores over each graph's kept nodes, 0 for the others; an empty graph has no attention.
+        r"""Softmax of scores over the kept nodes of each graph, 0 for other nodes.
 
         The default is that of the paper's code,
 
         .. math:: \alpha_i = e^{s_i} / (\textstyle\sum_j e^{s_j} + 10^{-7}), \quad s_i \in [-60, 60],
 
-        with scores clamped, so that exp is finite and no maximum is taken off first. It is not shift-invariant: where
-        all scores are low, attention sums up to less than 1 (one node with score -20: to 0.02), so that thresholds may
-        empty a graph, and beyond the clamp there is no gradient.
+        with scores clamped so that exp is finite; no maximum is subtracted first. It is not shift-invariant: if all
+        scores are low, attention sums to less than 1 (one node with score -20: to 0.02), so thresholds may empty a
+        graph. Clamped scores have no gradient.
 
         Args:
-          scores: one a node; those of dropped nodes do not matter.
-          kind: "clamped", as above, or "plain": exp(s_i) / sum_j exp(s_j), shift-invariant, summing up to 1.
+          scores: a score for each node, [nodes]; those of dropped nodes are ignored.
+          kind: "clamped", as above, or "plain": exp(s_i) / sum_j exp(s_j), shift-invariant, with sum 1.
         """
         expect_one_of("softmax", kind, Softmax)
         if kind == "plain":
             shift = jax.lax.stop_gradient(self.max(scores[:, None])[:, 0])
             scores = jnp.where(self.node_mask, scores - self.broadcast_to_nodes(shift), 0)
             exponential = jnp.where(self.node_mask, jnp.exp(scores), 0.0)
-            total = self.sum_rows(exponential)  # at least 1, but for an empty graph
+            total = self.sum_rows(exponential)  # at least 1, except for an empty graph
             return exponential / self.broadcast_to_nodes(jnp.where(total > 0, total, 1))
         exponential = jnp.where(self.node_mask, jnp.exp(jnp.clip(scores, -60.0, 60.0)), 0.0)
         return exponential / self.broadcast_to_nodes(self.sum_rows(exponential) + SUM_OFFSET)
 
     def mask_nodes(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
-        """`x` with the rows of dropped nodes and padding set to 0, whatever stood there."""
+        """`x` with 0 in the rows of dropped nodes and padding, whatever they hold."""
         return jnp.where(over_features(self.node_mask, x), x, 0)
 
+    @scalars_allowed
     def subgraph(self, mask: Bool[Array, " nodes"]) -> Self:
-        """The same graphs without the nodes outside `mask`; degrees are counted anew over kept neighbours.
+        """The same graphs without the nodes outside `mask`; degrees are counted again over kept neighbours.
 
         Raises:
-          ValueError: the mask is not of booleans, one for each row.
+          ValueError: the mask is not one boolean per row.
         """
         expect_mask("mask", mask, len(self.node_mask), "row of the batch")
-        kept = self.node_mask & mask
-        neighbours = self.multiply(kept[:, None].astype(self.degrees.dtype))[:, 0]
-        return dataclasses.replace(self, node_mask=kept, degrees=jnp.where(kept, neighbours, 0))
+        node_mask = self.node_mask & mask
+        degrees = self.multiply(node_mask[:, None].astype(self.degrees.dtype))[:, 0]
+        return dataclasses.replace(self, node_mask=node_mask, degrees=jnp.where(node_mask, degrees, 0))
 
     def normalized(
         self, self_loops: bool = False, dtype: Dtype | None = None, precision: PrecisionLike = HIGHEST
@@ -176,9 +181,9 @@ class Topology(abc.ABC):
         r"""The map x -> D^{-1/2} A D^{-1/2} x over kept nodes, with the offset 1e-5 inside the root.
 
         Args:
-          self_loops: take A + I for A, and its degrees, as GCN does (Kipf and Welling 2017, eq. 2).
-          dtype: of the normalised A; as A and degrees are where not given.
-          precision: of products with it.
+          self_loops: use A + I and its degrees, as GCN does (Kipf and Welling 2017, eq. 2).
+          dtype: dtype of the normalised A; that of A by default.
+          precision: precision of products with it.
         """
         scale = jnp.where(self.node_mask, jax.lax.rsqrt(self.degrees + int(self_loops) + DEGREE_OFFSET), 0)
         multiply, diagonal = self.scaled_adjacency(scale, dtype, precision), _as(dtype, scale[:, None] ** 2)
@@ -187,7 +192,7 @@ class Topology(abc.ABC):
 
 @struct.dataclass
 class SparseTopology(Topology):
-    """A topology as a sparse A, symmetric."""
+    """A topology with a sparse, symmetric A."""
 
     adjacency: EllCoo
 
@@ -210,10 +215,10 @@ class SparseTopology(Topology):
 
 @struct.dataclass
 class BlockTopology(Topology):
-    """A topology as the dense blocks on A's diagonal; rows are parted evenly into blocks, which no edge crosses.
+    """A topology with A as dense blocks on its diagonal. Blocks have equal numbers of rows, and no edge crosses them.
 
     Attributes:
-      adjacency: symmetric, [blocks, block, block] with blocks * block = nodes.
+      adjacency: symmetric blocks, [blocks, block, block] with blocks * block = nodes.
     """
 
     adjacency: Float[Array, "blocks block block"]
@@ -234,19 +239,31 @@ class BlockTopology(Topology):
         return dataclasses.replace(self, adjacency=self.adjacency**2).subgraph(self.node_mask)
 
 
+@scalars_allowed
 def sparse_topology(
     graph: GraphsTuple, graph_mask: Bool[Array, " graphs"] | None = None, adjacency: EllCoo | None = None
 ) -> SparseTopology:
-    """The topology of a padded `GraphsTuple` as it stands, edge weights in `graph.edges`.
+    """The topology of a padded `GraphsTuple` with a sparse A, whose entries are the weights in `graph.edges`.
 
     Args:
-      graph: the graphs, every undirected edge in both directions: products with A take it to be symmetric.
+      graph: the graphs, with every undirected edge in both directions: products assume that A is symmetric.
       graph_mask: which of them are not padding; where not given all but the last that has nodes, as jraph pads. Without
         padding a real graph would be lost so: that is refused, but inside jit it can't be seen.
-      adjacency: A without edges of padding, where it is laid out already; the list of edges where not given.
+      adjacency: A without the edges of padding, if it is laid out already; made from the list of edges by default.
 
     Raises:
-      ValueError: the graphs are complete and list no edges, or they have no padding.
+      ValueError: the graphs are complete (`Proximity`) and list no edges, or they have no padding.
+
+    >>> import jattn
+    >>> path = jattn.from_arrays([[1.0], [2.0], [4.0]], senders=[0, 1, 1, 2], receivers=[1, 0, 2, 1])
+    >>> graph = jax.device_put(jattn.pad(path))  # three nodes and five rows of padding
+    >>> topology = jattn.sparse_topology(graph)
+    >>> topology.degrees.tolist()
+    [1.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    >>> topology.sum(graph.nodes["features"]).tolist()
+    [[7.0], [0.0]]
+    >>> topology.subgraph(jnp.arange(8) != 1).degrees[:3].tolist()  # without the node in the middle
+    [0.0, 0.0, 0.0]
     """
     if isinstance(graph.edges, Proximity):
         raise ValueError(
@@ -261,33 +278,34 @@ def sparse_topology(
     return topology.subgraph(topology.node_mask)
 
 
+@scalars_allowed
 def block_topology(
     graph: GraphsTuple, block_size: int, graph_mask: Bool[Array, " graphs"] | None = None
 ) -> BlockTopology:
-    """The topology of a padded `GraphsTuple` as dense blocks of A.
+    """The topology of a padded `GraphsTuple` with A as dense blocks.
 
     Args:
-      graph: the graphs, in `graph.edges` their edges' weights or the `Proximity` that gives them; every undirected edge
-        in both directions. Rows i * block to (i + 1) * block - 1 are those of block i.
-      block_size: rows of a block; all rows make one block that fits any graphs.
-      graph_mask: which graphs are not padding; as for `edges` where not given.
+      graph: the graphs. `graph.edges` has the weights of the edges, every undirected edge in both directions, or the
+        `Proximity` that gives them. Rows i * block_size to (i + 1) * block_size - 1 are block i.
+      block_size: rows of a block. One block of all rows fits any graphs.
+      graph_mask: which graphs are not padding; as for `sparse_topology` by default.
 
     Raises:
-      ValueError: the graphs have no padding, the number of rows is not a multiple of `block`, or an edge leaves its
-        block. Inside a compiled function ends of edges can't be read: there such an edge makes all of A NaN, and with
-        it every prediction, rather than be lost in silence.
+      ValueError: the graphs have no padding, the number of rows is not a multiple of `block_size`, or an edge leaves
+        its block. Inside jit the ends of edges can't be read: there such an edge makes all of A NaN, and so every
+        prediction, rather than be lost in silence.
     """
     shared = _shared_fields(graph, graph_mask)
     rows = len(shared["node_graph"])
     if rows % block_size:
         raise ValueError(f"block: {rows} rows can't be parted into blocks of {block_size}")
-    of_graph = _adjacency_from_positions if isinstance(graph.edges, Proximity) else _adjacency_from_edges
-    topology = BlockTopology(**shared, adjacency=of_graph(graph, shared, block_size))
+    adjacency = _adjacency_from_positions if isinstance(graph.edges, Proximity) else _adjacency_from_edges
+    topology = BlockTopology(**shared, adjacency=adjacency(graph, shared, block_size))
     return topology.subgraph(topology.node_mask)
 
 
 def _adjacency_from_edges(graph: GraphsTuple, shared: dict[str, Any], block: int) -> Float[Array, "blocks block block"]:
-    """A from lists of edges."""
+    """The blocks of A from a list of edges."""
     weights = jnp.where(shared["node_mask"][graph.senders], graph.edges, 0)
     crossing = jnp.any((graph.senders // block != graph.receivers // block) & (weights != 0))
     with contextlib.suppress(jax.errors.ConcretizationTypeError):  # inside a compiled function
@@ -300,7 +318,7 @@ def _adjacency_from_edges(graph: GraphsTuple, shared: dict[str, Any], block: int
 def _adjacency_from_positions(
     graph: GraphsTuple, shared: dict[str, Any], block: int
 ) -> Float[Array, "blocks block block"]:
-    """A from positions: the weights between all nodes of a graph."""
+    """The blocks of A from positions: the weights between all nodes of a graph."""
     position, graph_of, kept = (
         x.reshape(-1, block, *x.shape[1:]) for x in (graph.nodes["position"], shared["node_graph"], shared["node_mask"])
     )
@@ -310,7 +328,7 @@ def _adjacency_from_positions(
 
 
 def _shared_fields(graph: GraphsTuple, graph_mask: Array | None) -> dict[str, Any]:
-    """The fields that all topologies share, degrees not yet counted."""
+    """The fields that all topologies share; degrees are not counted yet."""
     if graph_mask is None:
         expect_padded(graph)
         graph_mask = jraph.get_graph_padding_mask(graph)
@@ -322,7 +340,7 @@ def _shared_fields(graph: GraphsTuple, graph_mask: Array | None) -> dict[str, An
         "node_graph": node_graph,
         "graph_mask": graph_mask,
         "node_mask": graph_mask[node_graph]
-        & (jnp.arange(rows) < n_node.sum()),  # rows behind all graphs are of the last one here
+        & (jnp.arange(rows) < n_node.sum()),  # rows after all graphs have the last one here
         "degrees": jnp.zeros(rows),
         "max_nodes": rows,
     }
@@ -333,5 +351,5 @@ def _as(dtype: Dtype | None, x: Array) -> Array:
 
 
 def over_features(mask: Bool[Array, " rows"], x: Shaped[Array, " _ *features"]) -> Bool[Array, "rows ..."]:
-    """A mask of rows with as many axes as x, so that it masks rows of such features: [rows, 1, ...]."""
+    """A mask of rows with as many axes as x, [rows, 1, ...], so that it broadcasts over features."""
     return mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim))

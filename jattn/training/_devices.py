@@ -1,6 +1,6 @@
-"""Seeds over devices, then parts of their work: the one place that knows how many devices and processes there are.
+"""Devices and processes: seeds are sharded over devices, and batches over the devices of a seed.
 
-Several processes run the same program on the same host-side data, each with devices of its own, as one.
+Several processes, each with devices of its own, run the same program on the same host-side data, as one.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ from jattn._cost_model import CostModel, cost_model, use_cost_model
 
 SEEDS, PARTS = "seeds", "parts"  # names of the mesh's axes
 ALL_KNOW = "The other processes were told, and end too."
-TOLD = 2048  # bytes of an error's message that other processes are told
+MESSAGE_BYTES = 2048  # of an error message that other processes receive
 Tree = TypeVar("Tree")
 
 
 def devices_per_seed(seeds: int) -> int:
-    """Devices that share the work of each seed: as many for each as there are, where seeds need half of all or less.
+    """Number of devices that share the batches of each seed; more than 1 if seeds need half of all devices or fewer.
 
     Raises:
       ValueError: one of several processes would have nothing to do.
@@ -38,41 +38,40 @@ def shard_seeds(
     optimize: bool = True,
     costs: CostModel | None = None,
 ) -> Any:
-    """Compiles `function`, written for one seed, for many: a vmap on every device that gets a share of them.
+    """Compiles a function of one seed for many seeds: `shard_map` over devices, and a vmap over the seeds of a device.
 
     Args:
-      function: maps pytrees to a pytree.
-      seeds: how many; they go to the largest number of devices that divides it.
-      *specs: for every argument the names of its leading axes: "seeds" for the one of seeds, which `function` does not
-        see, "parts" for one of `parts_of(seeds)`, of which it sees its own as an axis of 1, None for others; () where
-        all devices have all of it.
-      result: as `specs`, for all that `function` returns: ("seeds",) where it is the same on all of a seed's devices,
-        as `sum_parts` leaves it; ("seeds", "parts") where each returns its own, as an axis of 1.
-      sequential: a loop over a device's seeds in place of a vmap, which would run all branches of a `switch`.
-      optimize: False for what runs once, which compiles in a third of the time.
-      costs: the cost model that the program goes by; today's where not given.
+      function: maps pytrees to a pytree, for one seed.
+      seeds: number of seeds; they go to the largest number of devices that divides it.
+      *specs: `PartitionSpec` of each argument over the mesh ("seeds", "parts"): names of its leading axes. `function`
+        sees no axis of seeds and an axis of parts of length 1. () if all devices have all of the argument.
+      result: the same for the results: ("seeds",) if they are equal on all devices of a seed, as after `psum_shards`;
+        ("seeds", "parts") if each device returns its own, with an axis of length 1.
+      sequential: loop over the seeds of a device instead of a vmap, which would run all branches of a `switch`.
+      optimize: False for a function that runs once; it compiles in a third of the time.
+      costs: cost model of the program; the current one by default.
 
     Returns:
-      The compiled function, whose results have leading axes as `result` names them.
+      The compiled function, whose results have the leading axes of `result`.
     """
     shape = _seed_devices(seeds), devices_per_seed(seeds)
     mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
     axes = tuple(0 if SEEDS in spec else None for spec in specs)
-    of_seeds = _without_seed_axis if seeds == shape[0] else _sequentially if sequential else jax.vmap
-    mapped, costs = of_seeds(function, axes), costs or cost_model()
+    map_seeds = _without_seed_axis if seeds == shape[0] else _sequentially if sequential else jax.vmap
+    mapped, costs = map_seeds(function, axes), costs or cost_model()
 
     def with_costs(*arguments: Any) -> Any:
         with use_cost_model(costs):
             return mapped(*arguments)
 
-    spread = jax.shard_map(
+    sharded = jax.shard_map(
         with_costs,
         mesh=mesh,
         in_specs=tuple(PartitionSpec(*spec) for spec in specs),
         out_specs=PartitionSpec(*result),
-        check_vma=False,  # `function` sees to it that a seed's devices agree
+        check_vma=False,  # `function` makes the devices of a seed agree
     )
-    compiled = jax.jit(spread, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
+    compiled = jax.jit(sharded, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
     shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
     place = jax.device_put if jax.process_count() == 1 else _placed
 
@@ -87,58 +86,58 @@ def shard_batches(
 ) -> Callable[..., Any]:
     """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
 
-    Each part runs on a device of its own; the function's results are 0 for graphs that are not in its batches. Seeds
-    run as in `over_devices`.
+    Each part runs on its own device. The results of the function have to be 0 for graphs that are not in its batches.
+    Seeds run as in `shard_seeds`.
     """
 
-    def of_part(params: Any, split: Any, batches: Any) -> Any:
+    def sum_parts(params: Any, split: Any, batches: Any) -> Any:
         return psum_shards(function(params, split, batches[0]))
 
-    return shard_seeds(of_part, seeds, (SEEDS,), (), (PARTS,), sequential=sequential, costs=costs)
+    return shard_seeds(sum_parts, seeds, (SEEDS,), (), (PARTS,), sequential=sequential, costs=costs)
 
 
 def psum_shards(tree: Tree) -> Tree:
-    """The sum over all parts of arrays of which each part has filled its own rows, zeros elsewhere."""
+    """Sum over parts of arrays that each have other rows filled and zeros elsewhere."""
     return jax.tree.map(lambda x: jax.lax.psum(x.astype(jnp.float32), PARTS).astype(x.dtype), tree)
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that writes files; so it is where it is the only one."""
+    """Whether this process is the first one, which alone writes files."""
     return jax.process_index() == 0
 
 
 def to_host(tree: Tree) -> Tree:
-    """Arrays as numpy ones, whole in every process, which all have to call this."""
+    """Whole numpy arrays in every process; all processes have to call this."""
 
     def whole(x: Any) -> Any:
         if isinstance(x, jax.Array) and not x.is_fully_addressable:
-            assert isinstance(x.sharding, NamedSharding)  # as `over_devices` and `everywhere` leave it
-            return jax.jit(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
+            assert isinstance(x.sharding, NamedSharding)  # from `shard_seeds` or `replicate`
+            return jax.jit(_identity, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
         return x
 
     return jax.device_get(jax.tree.map(whole, tree))
 
 
 def broadcast_from_main(tree: Tree) -> Tree:
-    """The first process's numpy arrays, in all processes; theirs have to have the same shapes."""
-    return tree if jax.process_count() == 1 else jax.tree.map(lambda of_all: of_all[0], _of_each_device(tree))
+    """The numpy arrays of the first process, in all processes, whose arrays need the same shapes."""
+    return tree if jax.process_count() == 1 else jax.tree.map(lambda arrays: arrays[0], _gather_devices(tree))
 
 
 def any_process(flag: bool) -> bool:
-    """Whether a flag is set in any of the processes, which all have to call this."""
-    return flag if jax.process_count() == 1 else bool(_of_each_device(np.array(flag)).any())
+    """Whether a flag is set in any process; all processes have to call this."""
+    return flag if jax.process_count() == 1 else bool(_gather_devices(np.array(flag)).any())
 
 
 class ProcessError(RuntimeError):
-    """Another of several processes that run as one failed; the message says which and why."""
+    """Another process of this run failed; the message says which and why."""
 
 
 @contextmanager
 def fail_together() -> Iterator[None]:
-    """Within, an error in one process is raised in all of them, which all have to come here.
+    """Raises an error of one process in all processes, which all have to enter and leave this context.
 
-    There it keeps its kind and gets a note; in others it is a `ProcessError` with its message. What runs within must
-    not itself wait for other processes.
+    The process itself raises its error with a note, the others a `ProcessError` with the message. Code inside must not
+    wait for other processes.
     """
     error: Exception | None = None
     try:
@@ -146,20 +145,20 @@ def fail_together() -> Iterator[None]:
     except Exception as raised:
         error = raised
     if jax.process_count() > 1:
-        text = b"" if error is None else (str(error) or type(error).__name__).encode()[:TOLD]
-        told = _of_each_device(np.frombuffer(text.ljust(TOLD, b"\0"), np.uint8))
-        for device, of_device in zip(jax.devices(), told, strict=True):
-            said = of_device.tobytes().rstrip(b"\0").decode(errors="replace")
-            if said and error is None:
-                error = ProcessError(f"process {device.process_index}: {said}")
+        text = b"" if error is None else (str(error) or type(error).__name__).encode()[:MESSAGE_BYTES]
+        messages = _gather_devices(np.frombuffer(text.ljust(MESSAGE_BYTES, b"\0"), np.uint8))
+        for device, message in zip(jax.devices(), messages, strict=True):
+            text_there = message.tobytes().rstrip(b"\0").decode(errors="replace")
+            if text_there and error is None:
+                error = ProcessError(f"process {device.process_index}: {text_there}")
         if error is not None:
             error.add_note(ALL_KNOW)
     if error is not None:
         raise error
 
 
-def _of_each_device(tree: Tree) -> Tree:
-    """Every device's array, which is its process's, along a new first axis; the first device is the first process's."""
+def _gather_devices(tree: Tree) -> Tree:
+    """The arrays of the processes of all devices, along a new first axis; the first process has the first device."""
     sharding = NamedSharding(_all_devices(), PartitionSpec("all"))
 
     def join(x: np.ndarray) -> jax.Array:
@@ -169,7 +168,7 @@ def _of_each_device(tree: Tree) -> Tree:
     return to_host(jax.tree.map(join, tree))
 
 
-def _same(x: jax.Array) -> jax.Array:
+def _identity(x: jax.Array) -> jax.Array:
     return x
 
 
@@ -178,13 +177,13 @@ def _all_devices() -> Mesh:
 
 
 def replicate(tree: Tree) -> Tree:
-    """Arrays that all processes have, for compiled functions that run on all of their devices."""
+    """Puts arrays that all processes have on all of their devices."""
     place = jax.device_put if jax.process_count() == 1 else _placed
     return place(tree, NamedSharding(_all_devices(), PartitionSpec()))
 
 
 def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
-    """Arrays that all processes have as ones of all their devices, of which each gets its part."""
+    """Global arrays from the identical host copies of all processes."""
 
     def place(x: Any) -> jax.Array:
         if isinstance(x, jax.Array) and not x.is_fully_addressable:
@@ -198,29 +197,29 @@ def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
 
 
 def _without_seed_axis(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """What `vmap` does for one seed, without its axis in every product: XLA lays those out less well."""
+    """A vmap over one seed, without its axis in products, whose layout XLA would choose less well."""
 
     def mapped(*arguments: Any) -> Any:
-        own = [
+        without_axis = [
             argument if axis is None else jax.tree.map(lambda x: x[0], argument)
             for argument, axis in zip(arguments, axes, strict=True)
         ]
-        return jax.tree.map(lambda x: x[None], function(*own))
+        return jax.tree.map(lambda x: x[None], function(*without_axis))
 
     return mapped
 
 
 def _sequentially(function: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:
-    """What `vmap` does, one seed after another."""
+    """A vmap as a loop: one seed after another."""
 
     def mapped(*arguments: Any) -> Any:
-        def of_seed(own: list[Any]) -> Any:
-            seeds = iter(own)
+        def run_seed(arguments_of_seed: list[Any]) -> Any:
+            seeds = iter(arguments_of_seed)
             return function(
                 *(argument if axis is None else next(seeds) for argument, axis in zip(arguments, axes, strict=True))
             )
 
-        return jax.lax.map(of_seed, [argument for argument, axis in zip(arguments, axes, strict=True) if axis == 0])
+        return jax.lax.map(run_seed, [argument for argument, axis in zip(arguments, axes, strict=True) if axis == 0])
 
     return mapped
 

@@ -1,11 +1,11 @@
-"""Training as pure functions: a state, one compiled program an epoch, predictions for a whole split.
+"""Training as pure functions: one compiled program per epoch.
 
-`make_train` gives an `init` and an `epoch` for one seed; jit and vmap over seeds are put around them by the caller:
+`make_train` returns `init` and `epoch` for one seed. The caller puts jit and a vmap over seeds around them:
 
     orders = np.stack([shuffled_batches(seed, epochs, graphs.n_node, batch=32) for seed in seeds])
     batches, bucket = pack(graphs, orders)
     train = make_train(network, config, bucket, steps_per_epoch=batches.shape[2])
-    split, keys = put(graphs), jnp.stack([jax.random.key(seed) for seed in seeds])
+    split, keys = device_put(graphs), jnp.stack([jax.random.key(seed) for seed in seeds])
     states = jax.vmap(train.init, in_axes=(0, None))(keys, split)
     epoch = jax.jit(jax.vmap(train.epoch, in_axes=(0, None, 0)), donate_argnums=0)
     for number in range(epochs):
@@ -34,18 +34,21 @@ AnyArray = Array | np.ndarray
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train.
+    """Settings of training.
 
     Attributes:
       task: "regression" (squared error, one output) or "classification" (cross entropy).
       attention_weight: beta, the weight of the attention loss; 0 leaves attention unsupervised.
       learning_rate: Adam's step size at the start.
       decay_epochs: epochs, counted from 1, at whose start the learning rate is divided by 10.
-      weight_decay: times the weight, added to its gradient (L2).
-      precision: how convolutions compute in training: "highest", "default" or "bfloat16"; as the network itself says
-        where None. Weights and all else stay float32.
-      compact: compute the rows of kept nodes alone after an attention pooling, as `Network.__call__` does; many seeds
-        then train one after another. The result is the same.
+      weight_decay: factor of the weight that is added to its gradient (L2).
+      precision: precision of convolutions in training: "highest", "default" or "bfloat16". None: that of the network.
+        Weights and everything else stay float32.
+      compact: compute only the rows of kept nodes after an attention pooling (`Network.__call__`). The seeds of a
+        device then train one after another. The result is the same.
+
+    >>> TrainConfig("classification", attention_weight=100.0, decay_epochs=(280,)).learning_rate
+    0.001
     """
 
     task: Task = "regression"
@@ -66,13 +69,13 @@ class TrainConfig:
         if min(self.decay_epochs, default=1) < 1:
             raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
         if len(set(epochs)) < len(epochs):
-            raise ValueError(f"decay_epochs: {epochs} is not allowed, an epoch is there twice")
+            raise ValueError(f"decay_epochs: {epochs} is not allowed, an epoch is given twice")
         if self.precision is not None:
             expect_one_of("precision", self.precision, Precision)
 
 
 class TrainState(NamedTuple):
-    """What training changes."""
+    """Everything that a training step changes."""
 
     params: Params
     optimizer: optax.OptState
@@ -80,12 +83,12 @@ class TrainState(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What a network says of a whole split, in the split's own order; of several seeds with a leading axis.
+    """Predictions for a split, in the split's order; for several seeds with a leading axis.
 
     Attributes:
       prediction: outputs, [graphs, outputs].
       attention: alpha of each attention pooling, 0 for nodes dropped before it, [nodes].
-      kept: nodes that each attention pooling kept, [nodes].
+      node_masks: nodes kept by each attention pooling, [nodes].
     """
 
     prediction: Float[AnyArray, "*seeds graphs outputs"]
@@ -94,11 +97,11 @@ class Predictions(NamedTuple):
 
 
 class TrainFunctions(NamedTuple):
-    """The two functions that `make_train` makes.
+    """The two functions that `make_train` returns.
 
     Attributes:
-      init: (key, split) -> State.
-      epoch: (state, split, batches [steps, entries]) -> (state, (mean loss, Predictions as made on the way)).
+      init: (key, split) -> TrainState.
+      epoch: (state, split, batches [steps, entries]) -> (state, (mean loss, Predictions made during the epoch)).
     """
 
     init: Callable[[PRNGKeyArray, DeviceDataset], TrainState]
@@ -109,12 +112,12 @@ class TrainFunctions(NamedTuple):
 
 
 def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
-    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a step size that falls at given epochs.
+    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a learning rate that drops at given epochs.
 
     Args:
-      config: how to train.
+      config: settings of training.
       steps_per_epoch: batches of an epoch.
-      axis: a mapped axis over which gradients are summed first.
+      axis: name of a mapped axis over which gradients are summed first.
     """
     boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
     schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
@@ -125,21 +128,21 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None =
         optax.scale_by_adam(b1=0.5, b2=0.999),
         optax.scale_by_learning_rate(schedule),
     )
-    return optax.flatten(adam)  # one vector of all weights: a few operations a step in place of a few for each array
+    return optax.flatten(adam)  # one vector of all weights: a few operations per step instead of a few per array
 
 
 def make_train(
     network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int, axis: str | None = None
 ) -> TrainFunctions:
-    """The functions that train `network` on batches of the size of `bucket`, for one seed.
+    """The functions that train a network of one seed on batches of the size of `bucket`.
 
     Args:
       network: the architecture.
-      config: how to train it.
-      bucket: holds every batch.
+      config: settings of training.
+      bucket: size of every batch.
       steps_per_epoch: batches of an epoch.
-      axis: a mapped axis whose members share every batch: each is given its own graphs, and takes the same step as the
-        others, by the gradient of the mean over all of them. Predictions are those of its own graphs, 0 for others.
+      axis: name of a mapped axis whose members share every batch. Each gets graphs of its own, and all take the same
+        step, by the gradient of the mean over all graphs. Predictions are 0 for graphs of other members.
     """
     optimizer = make_optimizer(config, steps_per_epoch, axis)
     network = network if config.precision is None else network.at(config.precision)
@@ -194,12 +197,12 @@ def make_train(
 def make_predict(
     network: Network, bucket: Bucket, compact: bool = False
 ) -> Callable[[Params, DeviceDataset, Int[Array, "steps entries"]], Predictions]:
-    """A function that predicts the graphs of some batches; its predictions for a split's other graphs are 0.
+    """A function that predicts the graphs of some batches, 0 for other graphs of the split.
 
     Args:
       network: the architecture.
-      bucket: holds every batch.
-      compact: as `Network.__call__` has it.
+      bucket: size of every batch.
+      compact: as in `Network.__call__`.
     """
 
     def predict(params: Params, split: DeviceDataset, batches: Array) -> Predictions:
@@ -216,7 +219,7 @@ def make_predict(
 def in_split_order(
     split: DeviceDataset, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
 ) -> Predictions:
-    """The outputs of several batches, [steps, ...], laid out in the order of the split."""
+    """Outputs of several batches, [steps, ...], in the order of the split."""
     graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
     return Predictions(
         scatter(graphs, graph_ids, outputs.prediction),

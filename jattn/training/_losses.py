@@ -21,17 +21,22 @@ def task_loss(
     task: Task,
     count: Num[Array, ""] | None = None,
 ) -> Float[Array, ""]:
-    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 where there are none.
+    """Squared error (regression) or cross entropy (classification), mean over real graphs; 0 if there are none.
 
     Args:
-      prediction: outputs.
-      label: what they should be: a number, or a class counted from 0.
+      prediction: outputs; logits for classification.
+      label: the number to predict, or the class, counted from 0.
       graph_mask: which graphs are not padding.
-      task: what is predicted.
-      count: what the sum is divided by, where these are a part of the graphs to average; their number where not given.
+      task: "regression" or "classification".
+      count: number that divides the sum; the number of real graphs by default. Give the number of all graphs if these
+        are only a part of a batch.
 
     Raises:
-      ValueError: the task is not known, or prediction or label has another shape than it needs.
+      ValueError: the task is not known, or prediction or label has the wrong shape.
+
+    >>> predictions, labels = jnp.array([[1.0], [2.5], [9.0]]), jnp.array([1, 2, 0])
+    >>> float(task_loss(predictions, labels, jnp.array([True, True, False]), "regression"))
+    0.125
     """
     expect_of_task(prediction, label, task)
     prediction, label = jnp.where(graph_mask[:, None], prediction, 0), jnp.where(graph_mask, label, 0)
@@ -43,7 +48,7 @@ def task_loss(
 
 
 def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
-    """Raises `ValueError` unless predictions are as a task's are, [graphs, outputs], and there is a label for each."""
+    """Raises `ValueError` unless predictions are [graphs, outputs] with a task's outputs, and each has a label."""
     expect_one_of("task", task, Task)
     if np.ndim(prediction) != 2 or (task == "regression" and prediction.shape[1] != 1):
         outputs = "1" if task == "regression" else "classes"
@@ -55,17 +60,17 @@ def expect_of_task(prediction: Any, label: Any, task: Task) -> None:
 def attention_loss(
     pooled: PoolingResult, target: Float[Array, " nodes"], topology: Topology, count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
-    r"""Divergence of one pooling layer's attention from the target, mean over real graphs.
+    r"""KL divergence of the attention of one pooling from its target, mean over real graphs.
 
     .. math:: \frac{1}{G} \sum_g \frac{1}{N_g + 10^{-7}} \sum_{i \in g} a_i (\log a_i - \log(\alpha_i + 10^{-14}))
 
-    over the N_g nodes that entered the pooling; a is the target normalised over them, terms with a_i = 0 are 0.
+    over the N_g nodes that entered the pooling. a is the target, normalised over them; terms with a_i = 0 are 0.
     Knyazev et al. 2019, eq. 4, without the weight beta.
 
     Args:
-      pooled: what the pooling layer did.
-      target: target attention of each node, not necessarily normalised.
-      topology: the graphs as the network was given them.
+      pooled: result of the pooling.
+      target: target attention of each node, not necessarily normalised, [nodes].
+      topology: the graphs as the network received them.
       count: as for `task_loss`.
     """
     before = topology.subgraph(pooled.node_mask_in)
@@ -80,10 +85,10 @@ def attention_loss(
 def auxiliary_loss(
     per_graph: Float[Array, " graphs"], graph_mask: Bool[Array, " graphs"], count: Num[Array, ""] | None = None
 ) -> Float[Array, ""]:
-    """The auxiliary loss of one DiffPool (`jattn.nn._diffpool.cluster` has the equation), mean over real graphs.
+    """The auxiliary loss of one DiffPool, mean over real graphs; `dense_diff_pool` has the equation.
 
     Args:
-      per_graph: that of each graph.
+      per_graph: auxiliary loss of each graph.
       graph_mask: which graphs are not padding.
       count: as for `task_loss`.
     """

@@ -1,4 +1,4 @@
-"""Whole splits and many seeds at once: training and predicting, seen from the host."""
+"""Training and prediction of many seeds on a whole split."""
 
 import dataclasses
 import functools
@@ -31,8 +31,8 @@ from jattn.training._devices import (
 from jattn.training._epoch import Params, Predictions, TrainConfig, TrainState, make_predict, make_train
 from jattn.training._losses import Task
 
-# Compiled programs that are kept, of each kind. One takes about 250 of the 65,530 memory maps that Linux allows a
-# process, and every trial of a study has its own.
+# Number of compiled programs of each kind that are cached. Each takes about 250 of the 65,530 memory maps that Linux
+# allows a process, and every trial of a study has its own.
 PROGRAMS = 16
 
 
@@ -43,7 +43,7 @@ class Epoch(NamedTuple):
       number: counted from 1.
       state: after the epoch, every array with a leading axis of seeds.
       loss: mean over the training graphs, [seeds].
-      predictions: as they were made on the way through the epoch, arrays [seeds, ...].
+      predictions: those made during the epoch, arrays [seeds, ...].
     """
 
     number: int
@@ -53,11 +53,11 @@ class Epoch(NamedTuple):
 
 
 class Trainer(NamedTuple):
-    """Training that is ready to start, or to be gone on with.
+    """Training that is ready to start or to resume.
 
     Attributes:
-      state: before the first epoch, every array with a leading axis of seeds.
-      run: (state, epochs that it has been trained for) -> the epochs after that, one by one.
+      state: state before the first epoch, every array with a leading axis of seeds.
+      run: (state, number of epochs it was trained for) -> iterator over the epochs that are left.
     """
 
     state: TrainState
@@ -74,7 +74,14 @@ def train_seeds(
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
     train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Iterator[Epoch]:
-    """Trains one network a seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`."""
+    """Trains a network for each seed, all in one program; yields after every epoch. `prepare_seeds` has the arguments.
+
+    >>> import jattn
+    >>> graphs = jattn.datasets.generate_colors(train=8, validation=1, test=1)["train"]
+    >>> *_, last = train_seeds(jattn.Network((4,)), jattn.TrainConfig(), graphs, seeds=range(2), epochs=2)
+    >>> last.number, last.loss.shape
+    (2, (2,))
+    """
     training = prepare_seeds(network, config, graphs, seeds, epochs, batch_size, attention, train_ids)
     yield from training.run(training.state, 0)
 
@@ -89,25 +96,26 @@ def prepare_seeds(
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
     train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Trainer:
-    """Makes ready to train one network a seed, all in one program.
+    """Prepares the training of a network for each seed, all in one program.
 
-    Training that goes on from the state after some epoch ends as if it had not stopped there, to the last bit.
+    Training that resumes from the state after an epoch gives the same bits as training that was not interrupted.
 
     Args:
       network: the architecture.
-      config: how to train it.
-      graphs: the host-side training split, without padding.
-      seeds: each determines its network's initial weights, dropout and order of graphs, whatever other seeds there are.
-      epochs: how many, in all.
-      batch_size: graphs a step; the last step of an epoch takes what is left.
-      attention: target attention of each seed; that of `graphs` for all where not given.
-      train_ids: for each seed the graphs that it trains on; all where not given. So seeds of different training
-        sets, or of folds of one, train in one program. Predictions for other graphs are 0.
+      config: settings of training.
+      graphs: the training split, on the host, without padding.
+      seeds: each seed determines the initial weights, dropout and order of graphs of its network, whatever other seeds
+        there are.
+      epochs: total number of epochs.
+      batch_size: graphs of a step; the last step of an epoch takes the rest.
+      attention: target attention for each seed; that of `graphs` by default.
+      train_ids: the graphs that each seed trains on; all by default. So seeds with different training sets, or with
+        folds of one, train in one program. Predictions for other graphs are 0.
 
     Raises:
-      ValueError: a number is not positive, there are no seeds or no graphs, a seed has more than 32 bits, `attention`
-        has the wrong shape or is negative or not finite somewhere, a label is not a class, or train_ids are not as many
-        for each seed as make the same number of steps.
+      ValueError: a number is not a positive integer, there are no seeds or no graphs, a seed has more than 32 bits,
+        `attention` has the wrong shape or an entry that is negative or not finite, a label is not a class, or the
+        `train_ids` of seeds make different numbers of steps.
     """
     seeds, epochs, batch_size = _checked_numbers(seeds, epochs, batch_size)
     split = device_put(graphs)
@@ -135,9 +143,9 @@ def prepare_seeds(
         prefetched = None
         for number in range(start_epoch + 1, epochs + 1):
             state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
-            # The device trains on while the caller looks at this epoch, whose state it must not reuse. Not so where
-            # there are several processes: to fetch an array is a program that they share, too, and on CPUs two of those
-            # at once can wait for each other.
+            # The device trains the next epoch while the caller looks at this one, whose state it must not reuse. Not
+            # with several processes: fetching an array is a program that they share, and on CPUs two shared programs at
+            # the same time can deadlock.
             if number < epochs and jax.process_count() == 1:
                 prefetched = run_epoch(state, split, per_seed, batches[:, number])
             yield Epoch(number, state, loss, predictions)
@@ -171,9 +179,9 @@ def _checked_target(
 
 
 def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
-    """Raises where a network has not the outputs that its task needs."""
+    """Raises `ValueError` if the network lacks the outputs that its task and labels need."""
     if task == "regression" and outputs != 1:
-        raise ValueError(f"network: it has {outputs} outputs, but regression is of 1 number a graph")
+        raise ValueError(f"network: it has {outputs} outputs, but regression predicts 1 number per graph")
     if task == "classification" and (wrong := label != np.round(label)).any():
         raise ValueError(f"label[{wrong.argmax()}] is {label[wrong.argmax()]}: a class is a whole number")
     if task == "classification" and not (label.min() >= 0 and label.max() < outputs):
@@ -181,9 +189,10 @@ def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task)
 
 
 def _with_first_terms(split: DeviceDataset, network: Network) -> DeviceDataset:
-    """The split with the Chebyshev terms of its features, the same in every step, unless there are too many of them.
+    """The split with the Chebyshev terms of its features, which are the same in every step.
 
-    Without them too where a pooling comes first or the network is of a subclass: features may be others then.
+    The split as it is if these terms need too much memory, if a pooling comes first, or if the network is of a
+    subclass: then the features of the first layer may be others.
     """
     if type(network) is not Network:
         return split
@@ -217,26 +226,26 @@ def _batches_by_seed(
     batch_size: int,
     train_ids: Sequence[Int[np.ndarray, " _"]] | None,
 ) -> Int[np.ndarray, "seeds epochs steps batch"]:
-    """The batches of every seed, filled up with -1."""
+    """The batches of every seed, padded with -1."""
     if train_ids is None:
         return np.stack([shuffled_batches(seed, epochs, n_node, batch_size) for seed in seeds])
     if len(train_ids) != len(seeds):
-        raise ValueError(f"train_ids: those of {len(train_ids)} seeds are given, there are {len(seeds)} seeds")
-    for i, own in enumerate(train_ids):
-        if not np.issubdtype(own.dtype, np.integer):
-            raise ValueError(f"train_ids[{i}]: expected numbers of graphs, got {own.dtype}")
-        if len(own) and not (own.min() >= 0 and own.max() < len(n_node)):
-            raise ValueError(f"train_ids[{i}]: {own.min()} to {own.max()}, but graphs are 0 to {len(n_node) - 1}")
-        if len(np.unique(own)) < len(own):
-            raise ValueError(f"train_ids[{i}]: a graph is there twice")
-    steps = sorted({-(-len(own) // batch_size) for own in train_ids})
+        raise ValueError(f"train_ids: {len(train_ids)} are given, but there are {len(seeds)} seeds")
+    for i, ids in enumerate(train_ids):
+        if not np.issubdtype(ids.dtype, np.integer):
+            raise ValueError(f"train_ids[{i}]: expected numbers of graphs, got {ids.dtype}")
+        if len(ids) and not (ids.min() >= 0 and ids.max() < len(n_node)):
+            raise ValueError(f"train_ids[{i}]: {ids.min()} to {ids.max()}, but graphs are 0 to {len(n_node) - 1}")
+        if len(np.unique(ids)) < len(ids):
+            raise ValueError(f"train_ids[{i}]: a graph is given twice")
+    steps = sorted({-(-len(ids) // batch_size) for ids in train_ids})
     if len(steps) != 1 or not steps[0]:
         raise ValueError(
             f"train_ids: expected the same number of steps an epoch for each seed, at least 1, got {steps}"
         )
     orders = [
-        np.append(own, -1)[shuffled_batches(seed, epochs, n_node[own], batch_size)]
-        for seed, own in zip(seeds, train_ids, strict=True)
+        np.append(ids, -1)[shuffled_batches(seed, epochs, n_node[ids], batch_size)]
+        for seed, ids in zip(seeds, train_ids, strict=True)
     ]
     return np.stack(orders)
 
@@ -244,26 +253,26 @@ def _batches_by_seed(
 def _dropout_ids(
     train_ids: Sequence[Int[np.ndarray, " _"]] | None, seeds: int, graphs: int
 ) -> Int[np.ndarray, "seeds graphs"]:
-    """The place of every graph in the training set of each seed, which dropout goes by."""
-    places = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
-    for of_seed, own in zip(places, train_ids or (), strict=False):
-        of_seed[own] = np.arange(len(own))
-    return places
+    """Index of every graph in the training set of each seed; it seeds dropout."""
+    dropout_ids = np.tile(np.arange(graphs, dtype=np.int32), (seeds, 1))
+    for row, ids in zip(dropout_ids, train_ids or (), strict=False):
+        row[ids] = np.arange(len(ids))
+    return dropout_ids
 
 
 def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, compact: bool = False) -> Predictions:
-    """Predictions of every seed's network for a host-side split: numpy arrays [seeds, ...] in the split's own order.
+    """Predictions of the network of every seed for a split: numpy arrays [seeds, ...] in the split's order.
 
-    Splits of few graphs are filled up to sizes that are powers of 2, so that a few programs serve all of them.
+    Splits of few graphs are padded to sizes that are powers of 2, so that a few programs serve all of them.
 
     Args:
       network: the architecture.
       params: weights with a leading axis of seeds.
-      graphs: the split.
-      compact: as `Network.__call__` has it; a device's seeds are then computed one after another.
+      graphs: the split, on the host.
+      compact: as in `Network.__call__`; the seeds of a device are then computed one after another.
 
     Raises:
-      ValueError: there are no graphs, the weights have no axis of seeds, or they are not this network's.
+      ValueError: there are no graphs, or the weights have no axis of seeds or are not those of the network.
     """
     seeds, costs = num_seeds(params), cost_model()
     rounded = fits_one_batch(graphs, costs.evaluation_rows)
@@ -275,29 +284,27 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
         sequential = run_sequentially(network, graphs, bucket.nodes, compact)
         predict = _compiled_predict(network, bucket, seeds, sequential, compact, costs)
         parts.append(to_host(predict(params, split, batches)))
-    result, count = jax.tree.map(_sum_shards, *parts), len(graphs.n_node)
-    of_nodes = [
-        jax.tree.map(lambda x: x[:, : int(np.sum(graphs.n_node))], of) for of in (result.attention, result.node_masks)
-    ]
-    return Predictions(result.prediction[:, :count], *of_nodes)
+    result, count, nodes = jax.tree.map(_sum_shards, *parts), len(graphs.n_node), int(np.sum(graphs.n_node))
+    attention, node_masks = ([array[:, :nodes] for array in arrays] for arrays in (result.attention, result.node_masks))
+    return Predictions(result.prediction[:, :count], tuple(attention), tuple(node_masks))
 
 
 def fits_one_batch(graphs: GraphsTuple, rows: int) -> bool:
-    """Whether a split is one batch of evaluation, of at most so many rows or of one graph."""
+    """Whether a split fits in one batch of evaluation: one graph, or at most so many rows."""
     return len(graphs.n_node) == 1 or int(np.sum(graphs.n_node)) <= rows
 
 
 def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None:
-    """Raises `ValueError` unless weights with a leading axis of seeds are those of a network for such graphs.
+    """Raises `ValueError` unless weights with a leading axis of seeds are those of a network for these graphs.
 
-    Networks of subclasses are not looked at: what they need of a graph is theirs to know.
+    Subclasses of `Network` are not checked, because they may need other fields of a graph.
     """
     if type(network) is not Network:
         return
     expected = _param_shapes(network, np.shape(graphs.nodes["features"])[1])
     found = {"/".join(name): np.shape(array)[1:] for name, array in flatten_dict(params).items()}
     if surplus := sorted(found.keys() - expected.keys()):
-        raise ValueError(f"params: {surplus[0]} is no weight of the network, whose are {sorted(expected)}")
+        raise ValueError(f"params: {surplus[0]} is no weight of the network, which has {sorted(expected)}")
     for name, shape in expected.items():
         if name not in found:
             raise ValueError(f"params: {name} is missing; there are {sorted(found)}")
@@ -307,7 +314,7 @@ def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None
 
 @functools.lru_cache(maxsize=64)
 def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight of a network for graphs with so many features, by its path."""
+    """Shape of every weight of a network by its path, for graphs with so many features."""
 
     def init() -> Params:
         rows, one = jnp.zeros(8), jnp.zeros(1, int)
@@ -320,10 +327,10 @@ def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]
 
 
 def num_seeds(params: Params) -> int:
-    """How many networks' weights these are, by those of the output map.
+    """Number of seeds of some weights.
 
     Raises:
-      ValueError: they have no leading axis of seeds, or are not a network's.
+      ValueError: the weights have no leading axis of seeds, or are not those of a network.
     """
     if "output" not in params:
         raise ValueError(f"params: expected a Network's, what `init` gives under 'params'; these are {sorted(params)}")
@@ -335,7 +342,7 @@ def num_seeds(params: Params) -> int:
     return len(bias)
 
 
-# Kept, so that a second split or call of the same sizes compiles nothing.
+# Cached, so that another split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_predict(
     network: Network, bucket: Bucket, seeds: int, sequential: bool, compact: bool, costs: CostModel
@@ -344,5 +351,5 @@ def _compiled_predict(
 
 
 def _sum_shards(*parts: np.ndarray) -> np.ndarray:
-    """Joins arrays of which each has its own rows filled and zeros elsewhere."""
+    """Sum of arrays that each have other rows filled and zeros elsewhere."""
     return sum(parts[1:], start=parts[0])

@@ -155,7 +155,7 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
 def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made():
     network, grid = NETWORKS["chebynet"], GRAPHS[1]
     assert subgraph_batches(grid, network, 3) is not None
-    assert subgraph_batches(grid, network, 3, most=0.3) is None
+    assert subgraph_batches(grid, network, 3, max_share=0.3) is None
     with changed_costs(subgraph_edges=20):
         assert subgraph_batches(grid, network, 4) is not None
         assert subgraph_batches(grid, network, 3) is None

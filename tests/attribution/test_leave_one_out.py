@@ -80,7 +80,7 @@ def packed_leave_one_out_of(name, storage, task):
         def predict(graph, kept):
             return network.apply({"params": params}, graph, batch.topology.subgraph(kept)).prediction
 
-        result = leave_one_out(predict, batch.graph, LARGEST, task=task, real=batch.topology.graph_mask)
+        result = leave_one_out(predict, batch.graph, LARGEST, task=task, graph_mask=batch.topology.graph_mask)
         graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
         return LeaveOneOut(
             scatter(nodes, batch.node_ids, result.attention),

@@ -76,3 +76,17 @@ def test_a_users_compiled_functions_run_in_strict_modes():
         output, left_out, _ = both(params, graph)
     assert np.isfinite(jax.device_get(output.prediction)).all()
     assert np.isfinite(jax.device_get(left_out.attention)).all()
+
+
+@pytest.mark.parametrize("case", ["threshold, dropout", "diffpool"])
+def test_a_network_runs_uncompiled_in_strict_modes(case):
+    network, graphs, _ = CASES[case]
+    graph = jax.device_put(jattn.pad(graphs))
+    params = jax.jit(network.init)(jax.random.key(0), graph)
+    rows = len(graph.nodes["attention"])
+    expected = network.apply(params, graph).prediction
+    with strict():
+        topologies = None, jattn.sparse_topology(graph), jattn.block_topology(graph, rows)
+        predictions = [network.apply(params, graph, topology).prediction for topology in topologies]
+    for prediction in predictions:
+        np.testing.assert_allclose(prediction, expected, rtol=1e-5, atol=1e-6)

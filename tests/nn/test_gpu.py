@@ -1,6 +1,6 @@
 """The core of the suite on a GPU or TPU, against numbers of a CPU; skipped where jax finds none.
 
-    JATTN_TESTS_XLA=default python -m pytest -n 0 tests/test_gpu.py
+    JATTN_TESTS_XLA=default python -m pytest -n 0 tests/nn/test_gpu.py
 
 runs it on the accelerator that jax takes: in one process, since two would want all of its memory, and compiled as
 users' programs are. With JATTN_TESTS_ACCELERATOR=cpu a CPU stands in, to see that these tests themselves work.
