@@ -83,7 +83,7 @@ class Network(nn.Module):
     >>> import jattn
     >>> pooling = jattn.AttentionPoolingConfig(jattn.Threshold(0.05), jattn.ScorerConfig("linear"), "previous")
     >>> network = jattn.Network(filters=(64, 64), outputs=3, poolings=(None, pooling))
-    >>> graph = jattn.pad(jattn.from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0]))
+    >>> graph = jax.device_put(jattn.pad(jattn.from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])))
     >>> variables = network.init(jax.random.key(0), graph)
     >>> network.apply(variables, graph).prediction.shape  # the second graph is padding
     (2, 3)
