@@ -1,4 +1,4 @@
-"""Graphs of images: a node a superpixel, and edges between all nodes whose weights fall with their distance."""
+"""Graphs of images: nodes are superpixels; edges join all nodes, with weights that fall with distance."""
 
 import math
 from collections.abc import Sequence
@@ -31,29 +31,36 @@ def image_graphs(
     edges: Proximity = NEARBY,
     processes: int | None = None,
 ) -> GraphsTuple:
-    """Graphs of a user's own images, made as those of MNIST-75sp are.
+    """Graphs of images, made as those of MNIST-75sp.
 
-    Features are the mean of each channel over a superpixel, then the row and column of its centre of mass, divided by
-    the image's longer side: all from 0 to 1, unless `mean` and `std` normalise them.
+    Features are the mean of each channel over a superpixel, then the row and the column of its centre of mass, divided
+    by the longer side of the image. All are from 0 to 1, unless `mean` and `std` normalise them.
 
     Args:
-      images: as for `superpixels`: arrays or files of any size, gray or with three channels; a list, or one image.
+      images: a list of images of any size, an array [images, height, width, ...], or one image. An image is a numpy
+        array [height, width] or [height, width, channels] (uint8, uint16, bool, or floats from 0 to 1), a file, or a
+        Pillow image, gray or with three channels, and without transparency.
       label: class or value to regress of each image, or one for all.
-      segmentation: how images are cut.
-      columns: number of feature columns for channels; a gray image's one may fill several, as it does MNIST-75sp's 3.
-      mean: what is subtracted from features, one number a feature; a trained model needs that of its training set.
-      std: what they are divided by then.
-      attention: the target: "bright" is the mean of channels where it is at least 0.5 and 0 elsewhere, "nonzero" is 1
-        where it is over 0. Unknown, which is 0 everywhere, where not given.
-      edges: the rule that gives their weights.
-      processes: as for `superpixels`.
+      segmentation: settings of the superpixels.
+      columns: number of feature columns for the channels. The channel of gray images may fill several, as the 3 of
+        MNIST-75sp. Default: the number of channels.
+      mean: subtracted from the features, [features]; a trained model needs the mean of its training set.
+      std: the features are divided by it afterwards, [features].
+      attention: the target: "bright" is the mean of the channels if that is at least 0.5, and 0 otherwise; "nonzero" is
+        1 if the mean is over 0. Default: unknown, 0 everywhere.
+      edges: weights of the edges.
+      processes: number of processes. Default: one per core, fewer for few images.
 
     Returns:
-      A numpy `GraphsTuple` in the order of the images, with the fields `jattn.graphs` lists.
+      A numpy `GraphsTuple` in the order of the images, with the fields that `jattn.graphs` lists.
 
     Raises:
       FileNotFoundError: a file does not exist.
-      ValueError: something is no image, or an argument does not fit the images.
+      ValueError: an image is not as described (the message has its index), or an argument does not fit the images.
+
+    >>> graphs = image_graphs(np.eye(8), label=3, segmentation=Segmentation(segments=4), attention="nonzero")
+    >>> graphs.nodes["features"].shape  # intensity, row and column of each superpixel
+    (2, 3)
     """
     expect_target(attention)
     found = superpixels(images, segmentation, processes)
@@ -69,13 +76,13 @@ def image_graphs(
 
 
 def expect_target(attention: Target | None) -> None:
-    """Raises `ValueError` unless that is a kind of target attention; before images are cut, which takes long."""
+    """Raises `ValueError` unless this is a kind of target attention; called before the slow segmentation."""
     if attention is not None:
         expect_one_of("attention", attention, Target)
 
 
 def raw_features(found: Superpixels, columns: int | None = None) -> Float32[np.ndarray, "nodes features"]:
-    """Features before normalisation: intensity in `columns` columns, as many as channels where not given; position."""
+    """Features before normalisation: intensity in `columns` columns (default: one per channel), then position."""
     channels = found.intensity.shape[1]
     columns = columns or channels
     if channels not in (1, columns):
@@ -85,7 +92,7 @@ def raw_features(found: Superpixels, columns: int | None = None) -> Float32[np.n
 
 
 def statistics(mean: ArrayLike | None, std: ArrayLike | None, features: int) -> tuple[np.ndarray, np.ndarray]:
-    """A mean and a standard deviation a feature as arrays, checked."""
+    """Mean and standard deviation of each feature as arrays, checked."""
     checked = []
     for name, value in (("mean", mean), ("std", std)):
         if value is None:
@@ -104,7 +111,7 @@ def normalized(
     mean: Float32[np.ndarray, " features"],
     std: Float32[np.ndarray, " features"],
 ) -> Float32[np.ndarray, "nodes features"]:
-    """Features less their mean, divided by their standard deviation, in place of what was given."""
+    """Subtracts the mean and divides by the standard deviation, in place."""
     features -= mean
     features /= std
     return features

@@ -1,7 +1,7 @@
-"""The superpixels of one image: segments of similar neighbouring pixels, at most a given number of them.
+"""The superpixels of one image: segments of similar neighbouring pixels, up to a given number.
 
-SLIC (Achanta et al. 2012) often gives some more than wanted. To ask it for fewer costs many at once, so the smallest
-ones are merged instead, one after another.
+SLIC (Achanta et al. 2012) often returns more segments than asked for. Asking for fewer loses many at once, so the
+smallest segments are merged instead, one after another.
 """
 
 import os
@@ -9,27 +9,30 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import PIL.Image
 import skimage
 from jaxtyping import Float32, Float64, Int
 
 from jattn._options import expect_at_least
 from jattn.datasets.image_files import read_image
 
-Image: TypeAlias = np.ndarray | str | os.PathLike[str]
-Described: TypeAlias = tuple[np.ndarray, np.ndarray]  # what `described` returns
+Image: TypeAlias = np.ndarray | str | os.PathLike[str] | PIL.Image.Image
+SuperpixelFeatures: TypeAlias = tuple[np.ndarray, np.ndarray]  # mean intensity and position
 
 
 @dataclass(frozen=True)
 class Segmentation:
-    """How images are cut.
+    """Settings of the segmentation into superpixels.
 
     Attributes:
-      segments: number asked of SLIC, which gives some more or fewer.
-      compactness: SLIC's weight of distance in space against that in intensity. Where not given 0.25 for gray images,
-        10 for those of three channels, whose colors SLIC compares as CIELAB, which is a hundred times as large.
-      max_segments: number of segments that may be left. While there are more, the one with fewest pixels joins the
-        neighbour (along a side of a pixel) of closest mean intensity; of equally close ones, that of the longest
-        common border.
+      segments: number of segments asked of SLIC, which returns some more or fewer.
+      compactness: SLIC's weight of distance in space against distance in intensity. Default: 0.25 for gray images; 10
+        for three channels, which SLIC compares as CIELAB, on a scale a hundred times as large.
+      max_segments: most segments. While there are more, the segment with fewest pixels is merged into the neighbour
+        (along a side of a pixel) with the closest mean intensity and, of equally close ones, the longest common border.
+
+    >>> Segmentation(segments=50, max_segments=40)
+    Segmentation(segments=50, compactness=None, max_segments=40)
     """
 
     segments: int = 95
@@ -46,19 +49,27 @@ MNIST_75SP = Segmentation()
 
 
 def label_map(image: Image, segmentation: Segmentation = MNIST_75SP) -> Int[np.ndarray, "height width"]:
-    """The superpixel that each pixel belongs to, counted from 0 in the order of `superpixels`; arguments as there."""
+    """The superpixel of each pixel, counted from 0 in the order of the nodes of `image_graphs`.
+
+    Args:
+      image: as one of the images of `image_graphs`.
+      segmentation: settings of the superpixels.
+
+    >>> label_map(np.eye(2), Segmentation(segments=4)).tolist()
+    [[0, 1], [2, 3]]
+    """
     return _cut(_pixels(image), segmentation)
 
 
 def superpixel_features(
     image: Image, segmentation: Segmentation, index: int
 ) -> tuple[Float32[np.ndarray, "nodes channels"], Float32[np.ndarray, "nodes 2"]]:
-    """Mean intensity and position of each superpixel of an image, as `Superpixels` has them.
+    """Mean intensity and position of each superpixel of an image, as in `Superpixels`.
 
     Args:
-      image: array or file.
-      segmentation: how it is cut.
-      index: its number, for errors.
+      image: an array, a file or a Pillow image.
+      segmentation: settings of the superpixels.
+      index: index of the image, for errors.
     """
     try:
         pixels = _pixels(image)
@@ -72,15 +83,15 @@ def superpixel_features(
 
 
 def _pixels(image: Image) -> Float64[np.ndarray, "height width channels"]:
-    """An image's channels from 0 to 1, without opacity."""
-    array = read_image(image) if isinstance(image, str | os.PathLike) else np.asarray(image)
+    """Channels of an image from 0 to 1, without opacity."""
+    array = read_image(image) if isinstance(image, str | os.PathLike | PIL.Image.Image) else np.asarray(image)
     if array.ndim not in (2, 3) or not array.size or array.shape[2:] > (4,):
         raise ValueError(f"expected shape [height, width] or [height, width, 1 to 4 channels], got {array.shape}")
     if array.dtype in (np.uint8, np.uint16):
         array = array / np.float64(np.iinfo(array.dtype).max)
     elif array.dtype != bool and not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"expected pixels of type uint8, uint16 or bool, or floats from 0 to 1, got {array.dtype}")
-    if not (array.min() >= 0 and array.max() <= 1):  # not so for NaN either
+    if not (array.min() >= 0 and array.max() <= 1):  # also true for NaN
         raise ValueError(f"expected floats from 0 to 1, got {array.min():g} to {array.max():g}")
     pixels = array.astype(np.float64, copy=False).reshape(*array.shape[:2], -1)
     if pixels.shape[2] in (1, 3):
@@ -106,21 +117,21 @@ def _cut(pixels: np.ndarray, segmentation: Segmentation) -> np.ndarray:
     return _merged(pixels, labels, segmentation.max_segments)
 
 
-def _merged(pixels: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
-    """Labels after the smallest segments joined neighbours until `most` are left."""
+def _merged(pixels: np.ndarray, labels: np.ndarray, max_segments: int) -> np.ndarray:
+    """Labels after merging the smallest segments into neighbours until `max_segments` are left."""
     count = int(labels.max()) + 1
-    if count <= most:
+    if count <= max_segments:
         return labels
     size, total = _totals(pixels, labels)
     border = _borders(labels, count)
-    joined = np.arange(count)
-    for _ in range(count - most):
+    merged = np.arange(count)
+    for _ in range(count - max_segments):
         small = size.argmin()
         near = np.flatnonzero(border[small])
         gap = np.linalg.norm(total[near] / size[near, None] - total[small] / size[small], axis=1)
-        # Means that differ by rounding alone are equal. The sort is stable, so the lowest index is first of equals.
+        # Means that differ by rounding only are equal. The sort is stable: of equals, the lowest index comes first.
         into = near[np.lexsort((-border[small, near], gap.round(9)))[0]]
-        joined[joined == small] = into
+        merged[merged == small] = into
         size[into] += size[small]
         total[into] += total[small]
         border[into] += border[small]
@@ -128,11 +139,11 @@ def _merged(pixels: np.ndarray, labels: np.ndarray, most: int) -> np.ndarray:
         border[into, into] = 0
         border[small] = border[:, small] = 0
         size[small] = np.inf
-    return np.unique(joined, return_inverse=True)[1][labels]
+    return np.unique(merged, return_inverse=True)[1][labels]
 
 
 def _borders(labels: np.ndarray, count: int) -> np.ndarray:
-    """Number of sides of pixels between each two segments, [segments, segments]."""
+    """Length of the border between each two segments, in sides of pixels, [segments, segments]."""
     across, down = labels[:, :-1] * count + labels[:, 1:], labels[:-1] * count + labels[1:]
     pairs = np.concatenate([across.ravel(), down.ravel()])
     sides = np.bincount(pairs, minlength=count**2).reshape(count, count)
@@ -141,7 +152,7 @@ def _borders(labels: np.ndarray, count: int) -> np.ndarray:
 
 
 def _totals(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number of pixels of each segment, as floats, and the sum of values [height, width, channels] over it."""
+    """Number of pixels of each segment, as floats, and its sum of values [height, width, channels]."""
     flat = labels.ravel()
     channels = values.reshape(len(flat), -1).T
     return np.bincount(flat).astype(float), np.stack([np.bincount(flat, channel) for channel in channels], axis=1)

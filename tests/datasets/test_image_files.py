@@ -88,7 +88,7 @@ def test_a_film_is_no_image(tmp_path):
     other = Image.fromarray(PIXELS[::-1])
     for name in ("film.gif", "pages.tif"):
         RGB.save(tmp_path / name, save_all=True, append_images=[other])
-        with pytest.raises(ValueError, match=rf"{name} can't be read as an image \(it holds 2 of them; save each as a"):
+        with pytest.raises(ValueError, match=rf"{name} can't be read as an image \(it holds 2 images; save each as a"):
             read_image(tmp_path / name)
     RGB.save(tmp_path / "phone.mpo", save_all=True, append_images=[other], quality=100)
     assert read_image(tmp_path / "phone.mpo").shape == PIXELS.shape

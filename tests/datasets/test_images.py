@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 from skimage.io import imsave
 
 from jattn.datasets import Segmentation, image_graphs
@@ -96,3 +97,18 @@ def test_settings_are_those_of_superpixels():
 def test_labels_that_do_not_fit_are_refused(label):
     with pytest.raises(ValueError, match="label"):
         image_graphs([image(5, 5)], label)
+
+
+def test_an_array_with_too_many_channels_is_no_list_of_images():
+    with pytest.raises(ValueError, match=r"images: shape \(40, 40, 5\) is not that of one image.*give list\(images\)"):
+        image_graphs(np.zeros((40, 40, 5)))
+    assert len(image_graphs(np.zeros((3, 8, 8))).n_node) == 3  # digits of scikit-learn are 8 x 8
+    assert len(image_graphs(list(np.zeros((2, 40, 5)))).n_node) == 2
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "P", "CMYK"])
+def test_a_pillow_image_is_one_image(mode, tmp_path):
+    picture = Image.fromarray(image(12, 9, 3)).convert(mode)
+    expected = image_graphs([np.asarray(picture if mode == "L" else picture.convert("RGB"))])
+    for graphs in (image_graphs(picture), image_graphs([picture])):
+        np.testing.assert_array_equal(graphs.nodes["features"], expected.nodes["features"])
