@@ -23,6 +23,7 @@ from jraph import GraphsTuple
 from benchmarks.sparse_graphs import graphs_in_space, random_graphs
 from experiments import colors, mnist75sp, triangles
 from experiments.run.devices import configure_jax
+from experiments.run.groups import with_changes
 from experiments.run.paths import local_path
 from experiments.run.settings import Settings
 from jattn import Network, datasets, evaluation_batches, leave_one_out_seeds, predict_seeds, size_classes, train_seeds
@@ -41,7 +42,8 @@ DIGITS = 3_200  # of MNIST, to train on
 LEFT_OUT = 640  # to leave nodes out of
 
 # The paper's model of D&D, with attention by a projection.
-SPARSE = Settings(
+SPARSE = with_changes(
+    Settings(),
     attention="unsupervised",
     threshold=0.002,
     pool_before=(2,),

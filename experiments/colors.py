@@ -10,19 +10,21 @@ Knyazev et al. 2019, Tables 1 and 3.
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jattn._options import expect_at_least, setting
 from jattn.datasets.colors import generate_colors, published_colors
 
-from .run.command import Experiment, GeneratedSettings
+from .run.command import Experiment
+from .run.groups import with_changes
 from .run.protocol import Data
+from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 
 @dataclass(frozen=True)
-class Colors(GeneratedSettings):
-    """COLORS, with the settings of all experiments and its own."""
+class ColorsData(GeneratedData):
+    """The data set: the published one in --data-dir, or else a generated one."""
 
     dimension: int = setting(3, "data")
     """Colours of a generated set, at least 3."""
@@ -31,47 +33,60 @@ class Colors(GeneratedSettings):
     test_graphs: int = setting(2_500, "data")
     """Graphs of the validation split and of each test subset of a generated set."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed, or has no effect on published data."""
+        super().validate()
         expect_at_least(3, dimension=self.dimension)
 
-    def data(self) -> Data:
-        """The data that these settings ask for."""
+    def load(self) -> Data:
+        """Reads or generates the data."""
         if self.data_dir is not None:
             return Data(published_colors(self.data_dir))
         tests = self.test_graphs
         return Data(generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed))
 
 
+@dataclass(frozen=True)
+class Colors(Settings):
+    """Settings of COLORS."""
+
+    data: ColorsData = ColorsData()
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+    def load(self) -> Data:
+        """Reads or generates the data."""
+        return self.data.load()
+
+
 WEAK = Colors()
-SUPERVISED = replace(WEAK, attention="supervised")
-UNSUPERVISED = replace(WEAK, attention="unsupervised", threshold=0.03)
-GLOBAL = replace(WEAK, attention="none", epochs=100, decay_epochs=(90,))
+SUPERVISED = with_changes(WEAK, attention="supervised")
+UNSUPERVISED = with_changes(WEAK, attention="unsupervised", threshold=0.03)
+GLOBAL = with_changes(WEAK, attention="none", epochs=100, decay_epochs=(90,))
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
 TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
 
 PRESETS = {
     "weak": WEAK,
-    "weak-d": replace(WEAK, scorer="mlp"),
-    "weak-h": replace(WEAK, dimension=32),
+    "weak-d": with_changes(WEAK, scorer="mlp"),
+    "weak-h": with_changes(WEAK, dimension=32),
     "supervised": SUPERVISED,
-    "supervised-d": replace(SUPERVISED, scorer="mlp"),
-    "supervised-h": replace(SUPERVISED, dimension=32),
-    "supervised-topk": replace(SUPERVISED, **TOPK),
-    "supervised-gin": replace(SUPERVISED, **GIN),
-    "supervised-gin-topk": replace(SUPERVISED, **GIN, **TOPK),
+    "supervised-d": with_changes(SUPERVISED, scorer="mlp"),
+    "supervised-h": with_changes(SUPERVISED, dimension=32),
+    "supervised-topk": with_changes(SUPERVISED, **TOPK),
+    "supervised-gin": with_changes(SUPERVISED, **GIN),
+    "supervised-gin-topk": with_changes(SUPERVISED, **GIN, **TOPK),
     "unsupervised": UNSUPERVISED,
-    "unsupervised-d": replace(UNSUPERVISED, scorer="mlp"),
-    "unsupervised-h": replace(UNSUPERVISED, dimension=32),
-    "unsupervised-topk": replace(UNSUPERVISED, **TOPK),
-    "unsupervised-gin": replace(UNSUPERVISED, **GIN),
-    "unsupervised-gin-topk": replace(UNSUPERVISED, **GIN, **TOPK),
+    "unsupervised-d": with_changes(UNSUPERVISED, scorer="mlp"),
+    "unsupervised-h": with_changes(UNSUPERVISED, dimension=32),
+    "unsupervised-topk": with_changes(UNSUPERVISED, **TOPK),
+    "unsupervised-gin": with_changes(UNSUPERVISED, **GIN),
+    "unsupervised-gin-topk": with_changes(UNSUPERVISED, **GIN, **TOPK),
     "global": GLOBAL,
-    "global-h": replace(GLOBAL, dimension=32),
-    "global-gcn": replace(GLOBAL, order=1),
-    "global-gin": replace(GLOBAL, **GIN),
-    "diffpool": replace(GLOBAL, clusters=4),
-    "upper-bound": replace(WEAK, attention="ground_truth", threshold=0.0),
+    "global-h": with_changes(GLOBAL, dimension=32),
+    "global-gcn": with_changes(GLOBAL, order=1),
+    "global-gin": with_changes(GLOBAL, **GIN),
+    "diffpool": with_changes(GLOBAL, clusters=4),
+    "upper-bound": with_changes(WEAK, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.
@@ -84,7 +99,7 @@ PAPER = {
 }
 
 
-EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.data)
+EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.load)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     python -m experiments.mnist75sp weak --data-dir DIR     another preset, on MNIST's files in DIR
     python -m experiments.mnist75sp --train-images 5000 --epochs 5   a quick look
 
-MNIST is downloaded where no --data-dir is given. Its superpixels, cut once in a minute, are kept in the user's cache
-folder. The first takes 5 minutes on 2 CPU cores then, compilation included, and reaches 96 / 91 / 72 % on
+Without --data-dir MNIST is downloaded. Its superpixels take a minute once, and are kept in the user's cache folder.
+Then the first command takes 5 minutes on 2 CPU cores, compilation included, and reaches 96 / 91 / 72 % on
 Orig / Noisy / NoisyC with an attention AUC of 99.9 %; the paper's seeds differ by 16 % on NoisyC.
 
 Knyazev et al. 2019, Tables 1 and 3.
@@ -13,7 +13,7 @@ Knyazev et al. 2019, Tables 1 and 3.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,68 +27,79 @@ from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
 from jattn.training import Predictions
 
 from .run.command import Experiment
-from .run.protocol import Data, title
-from .run.settings import Settings
+from .run.groups import with_changes
+from .run.protocol import Data
+from .run.settings import DataSettings, EvaluationSettings, Settings
+from .run.tables import title
 
-DRAWN = (2, 7, 4, 0)  # digits of the test images that a run draws
+DRAWN = (2, 7, 4, 0)  # digits whose first test image a run draws
 
 
 @dataclass(frozen=True)
-class Mnist75sp(Settings):
-    """MNIST-75sp, with the settings of all experiments and its own; --data-dir has MNIST's files."""
+class Mnist75spData(DataSettings):
+    """MNIST and how its superpixels become graphs."""
 
+    data_dir: Path | None = setting(None, "location")
+    """Folder of MNIST's files; by default they are downloaded."""
     train_images: int | None = setting(None, "data")
-    """Images to train on, the first ones; all where not given: 60,000, or 55,000 with --validation."""
+    """Images to train on, the first ones; by default all: 60,000, or 55,000 with --validation or --best."""
     squared: bool = setting(False, "data")
     """Weights of edges fall with the square of the distance."""
     noise_seed: int = setting(0, "data", of_preset=False)
     """Seed of the noise on test images."""
 
-    def data(self) -> Data:
-        """The data that these settings ask for."""
-        found = mnist75sp(
-            self.data_dir,
-            train_images=self.train_images,
-            validation=self.validation or self.best,
-            squared=self.squared,
-            attention="nonzero" if self.attention == "ground_truth" else "bright",
-            noise_seed=self.noise_seed,
+
+@dataclass(frozen=True)
+class Mnist75sp(Settings):
+    """Settings of MNIST-75sp."""
+
+    data: Mnist75spData = Mnist75spData()
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+    def load(self) -> Data:
+        """Reads the data, with a validation split only if one is used."""
+        mnist = mnist75sp(
+            self.data.data_dir,
+            train_images=self.data.train_images,
+            validation=self.evaluation.validation or self.evaluation.best,
+            squared=self.data.squared,
+            attention="nonzero" if self.attention.attention == "ground_truth" else "bright",
+            noise_seed=self.data.noise_seed,
         )
-        return Data(found.splits, outputs=10, draw=lambda *drawn: _draw_digits(found, *drawn))
+        return Data(mnist.splits, outputs=10, draw=lambda *arguments: _draw_digits(mnist, *arguments))
 
 
-def _draw_digits(found: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:
+def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:
     """Draws the first seed's attention on the first image of some digits, in every subset.
 
     Args:
-      found: the data.
-      subsets: those that were evaluated, of the same images.
-      predictions: of all of them, arrays [seeds, ...].
+      mnist: the data.
+      subsets: the evaluated subsets, all of the same images.
+      predictions: predictions for all subsets joined, arrays [seeds, ...].
       path: the picture.
     """
     images, graphs = (
-        (found.validation_images, found.splits["validation"])
+        (mnist.validation_images, mnist.splits["validation"])
         if "validation" in subsets
-        else (found.test_images, found.splits["orig"])
+        else (mnist.test_images, mnist.splits["orig"])
     )
     label, n_node = graphs.globals["label"], graphs.n_node
-    ends, total = np.cumsum(n_node), int(n_node.sum())
-    attention, kept = np.asarray(predictions.attention[0][0]), np.asarray(predictions.node_masks[0][0])
-    shown = []
+    ends, num_nodes = np.cumsum(n_node), int(n_node.sum())
+    attention, node_mask = np.asarray(predictions.attention[0][0]), np.asarray(predictions.node_masks[0][0])
+    rows = []
     for i in [int(np.argmax(label == digit)) for digit in DRAWN if (label == digit).any()] or [0]:
-        views = {}
+        nodes, variants = slice(ends[i] - n_node[i], ends[i]), {}
         for place, (name, subset) in enumerate(subsets.items()):
-            own = slice(ends[i] - n_node[i], ends[i])
-            drawn = slice(place * total + own.start, place * total + own.stop)
-            channels = (subset.nodes["features"][own] * found.std + found.mean)[:, :3]
+            joined = slice(place * num_nodes + nodes.start, place * num_nodes + nodes.stop)
+            channels = (subset.nodes["features"][nodes] * mnist.std + mnist.mean)[:, :3]
             predicted = int(predictions.prediction[0][place * len(label) + i].argmax())
-            views[title(name)] = ImageVariant(channels, attention[drawn], kept[drawn], predicted)
-        target = graphs.nodes["attention"][own]
-        shown.append(ImageRow(label_map(images[i]), target, int(label[i]), views))
-    save(superpixel_figure(shown), path)
+            variants[title(name)] = ImageVariant(channels, attention[joined], node_mask[joined], predicted)
+        rows.append(ImageRow(label_map(images[i]), graphs.nodes["attention"][nodes], int(label[i]), variants))
+    save(superpixel_figure(rows), path)
 
 
-SUPERVISED = Mnist75sp(
+SUPERVISED = with_changes(
+    Mnist75sp(),
     seeds=1,
     checkpoint_every=1,
     attention="supervised",
@@ -105,9 +116,9 @@ SUPERVISED = Mnist75sp(
     teacher_epochs=30,
     teacher_decay_epochs=(20, 25),
 )
-WEAK = replace(SUPERVISED, attention="weak")
-UNSUPERVISED = replace(SUPERVISED, attention="unsupervised")
-GLOBAL = replace(SUPERVISED, attention="none")
+WEAK = with_changes(SUPERVISED, attention="weak")
+UNSUPERVISED = with_changes(SUPERVISED, attention="unsupervised")
+GLOBAL = with_changes(SUPERVISED, attention="none")
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 64}
 DEEP: dict[str, Any] = {"scorer": "mlp"}
 HIGH: dict[str, Any] = {"filters": (32, 64, 512)}
@@ -115,26 +126,26 @@ TOPK: dict[str, Any] = {"pooling": "topk"}
 
 PRESETS = {
     "supervised": SUPERVISED,
-    "supervised-d": replace(SUPERVISED, **DEEP),
-    "supervised-h": replace(SUPERVISED, **HIGH),
-    "supervised-topk": replace(SUPERVISED, **TOPK),
-    "supervised-gin": replace(SUPERVISED, **GIN),
-    "supervised-gin-topk": replace(SUPERVISED, **GIN, **TOPK),
+    "supervised-d": with_changes(SUPERVISED, **DEEP),
+    "supervised-h": with_changes(SUPERVISED, **HIGH),
+    "supervised-topk": with_changes(SUPERVISED, **TOPK),
+    "supervised-gin": with_changes(SUPERVISED, **GIN),
+    "supervised-gin-topk": with_changes(SUPERVISED, **GIN, **TOPK),
     "weak": WEAK,
-    "weak-d": replace(WEAK, **DEEP),
-    "weak-h": replace(WEAK, **HIGH),
+    "weak-d": with_changes(WEAK, **DEEP),
+    "weak-h": with_changes(WEAK, **HIGH),
     "unsupervised": UNSUPERVISED,
-    "unsupervised-d": replace(UNSUPERVISED, **DEEP),
-    "unsupervised-h": replace(UNSUPERVISED, **HIGH),
-    "unsupervised-topk": replace(UNSUPERVISED, **TOPK),
-    "unsupervised-gin": replace(UNSUPERVISED, **GIN),
-    "unsupervised-gin-topk": replace(UNSUPERVISED, **GIN, **TOPK),
+    "unsupervised-d": with_changes(UNSUPERVISED, **DEEP),
+    "unsupervised-h": with_changes(UNSUPERVISED, **HIGH),
+    "unsupervised-topk": with_changes(UNSUPERVISED, **TOPK),
+    "unsupervised-gin": with_changes(UNSUPERVISED, **GIN),
+    "unsupervised-gin-topk": with_changes(UNSUPERVISED, **GIN, **TOPK),
     "global": GLOBAL,
-    "global-h": replace(GLOBAL, **HIGH),
-    "global-gcn": replace(GLOBAL, order=1),
-    "global-gin": replace(GLOBAL, **GIN),
-    "diffpool": replace(GLOBAL, clusters=25, pool_before=(1,)),
-    "upper-bound": replace(SUPERVISED, attention="ground_truth", threshold=0.0),
+    "global-h": with_changes(GLOBAL, **HIGH),
+    "global-gcn": with_changes(GLOBAL, order=1),
+    "global-gin": with_changes(GLOBAL, **GIN),
+    "diffpool": with_changes(GLOBAL, clusters=25, pool_before=(1,)),
+    "upper-bound": with_changes(SUPERVISED, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.
@@ -146,7 +157,7 @@ PAPER = {
     "diffpool": {"orig": "83", "noisy": "54 ± 6", "noisyc": "43 ± 3", "auc": "50"},
 }
 
-EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.data, task="classification")
+EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.load, task="classification")
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

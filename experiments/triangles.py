@@ -11,27 +11,34 @@ Knyazev et al. 2019, Tables 1 and 3.
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jattn.datasets.triangles import generate_triangles, published_triangles
 
-from .run.command import Experiment, GeneratedSettings
+from .run.command import Experiment
+from .run.groups import with_changes
 from .run.protocol import Data
+from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 
 @dataclass(frozen=True)
-class Triangles(GeneratedSettings):
-    """TRIANGLES, with the settings of all experiments."""
+class Triangles(Settings):
+    """Settings of TRIANGLES."""
 
-    def data(self) -> Data:
-        """The data that these settings ask for."""
-        if self.data_dir is not None:
-            return Data(published_triangles(self.data_dir))
-        return Data(generate_triangles(self.train_graphs, self.test_graphs, self.test_graphs, self.data_seed))
+    data: GeneratedData = GeneratedData()
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+    def load(self) -> Data:
+        """Reads or generates the data."""
+        data = self.data
+        if data.data_dir is not None:
+            return Data(published_triangles(data.data_dir))
+        return Data(generate_triangles(data.train_graphs, data.test_graphs, data.test_graphs, data.data_seed))
 
 
-SUPERVISED = Triangles(
+SUPERVISED = with_changes(
+    Triangles(),
     seeds=1,
     checkpoint_every=5,
     attention="supervised",
@@ -50,36 +57,36 @@ SUPERVISED = Triangles(
     teacher_epochs=100,
     teacher_decay_epochs=(85, 95),
 )
-WEAK = replace(SUPERVISED, attention="weak", threshold=0.01)
-UNSUPERVISED = replace(SUPERVISED, attention="unsupervised", threshold=0.0001)
-GLOBAL = replace(SUPERVISED, attention="none")
+WEAK = with_changes(SUPERVISED, attention="weak", threshold=0.01)
+UNSUPERVISED = with_changes(SUPERVISED, attention="unsupervised", threshold=0.0001)
+GLOBAL = with_changes(SUPERVISED, attention="none")
 GIN: dict[str, Any] = {"order": 1}
 DEEP: dict[str, Any] = {"scorer_layers": 4}
 HIGH: dict[str, Any] = {"filters": (128, 64, 64)}
 
 PRESETS = {
     "supervised": SUPERVISED,
-    "supervised-d": replace(SUPERVISED, **DEEP),
-    "supervised-h": replace(SUPERVISED, **HIGH),
-    "supervised-topk": replace(SUPERVISED, pooling="topk", ratio=0.97),
-    "supervised-gin": replace(SUPERVISED, **GIN),
-    "supervised-gin-topk": replace(SUPERVISED, **GIN, pooling="topk", ratio=0.97),
+    "supervised-d": with_changes(SUPERVISED, **DEEP),
+    "supervised-h": with_changes(SUPERVISED, **HIGH),
+    "supervised-topk": with_changes(SUPERVISED, pooling="topk", ratio=0.97),
+    "supervised-gin": with_changes(SUPERVISED, **GIN),
+    "supervised-gin-topk": with_changes(SUPERVISED, **GIN, pooling="topk", ratio=0.97),
     "weak": WEAK,
-    "weak-d": replace(WEAK, **DEEP),
-    "weak-h": replace(WEAK, **HIGH),
+    "weak-d": with_changes(WEAK, **DEEP),
+    "weak-h": with_changes(WEAK, **HIGH),
     "unsupervised": UNSUPERVISED,
-    "unsupervised-d": replace(UNSUPERVISED, **DEEP),
-    "unsupervised-h": replace(UNSUPERVISED, **HIGH),
-    "unsupervised-topk": replace(UNSUPERVISED, pooling="topk", ratio=1.0),
-    "unsupervised-gin": replace(UNSUPERVISED, **GIN),
-    "unsupervised-gin-topk": replace(UNSUPERVISED, **GIN, pooling="topk", ratio=1.0),
+    "unsupervised-d": with_changes(UNSUPERVISED, **DEEP),
+    "unsupervised-h": with_changes(UNSUPERVISED, **HIGH),
+    "unsupervised-topk": with_changes(UNSUPERVISED, pooling="topk", ratio=1.0),
+    "unsupervised-gin": with_changes(UNSUPERVISED, **GIN),
+    "unsupervised-gin-topk": with_changes(UNSUPERVISED, **GIN, pooling="topk", ratio=1.0),
     "global": GLOBAL,
-    "global-h": replace(GLOBAL, **HIGH),
-    "global-gcn": replace(GLOBAL, order=1, aggregation="mean", hidden=None),
-    "global-gin": replace(GLOBAL, **GIN),
+    "global-h": with_changes(GLOBAL, **HIGH),
+    "global-gcn": with_changes(GLOBAL, order=1, aggregation="mean", hidden=None),
+    "global-gin": with_changes(GLOBAL, **GIN),
     # Degrees and features of clusters are sums over many nodes: at 0.001 the loss jumps, by up to 10,000 times.
-    "diffpool": replace(GLOBAL, clusters=4, pool_before=(1,), learning_rate=3e-4),
-    "upper-bound": replace(SUPERVISED, attention="ground_truth", threshold=0.0),
+    "diffpool": with_changes(GLOBAL, clusters=4, pool_before=(1,), learning_rate=3e-4),
+    "upper-bound": with_changes(SUPERVISED, attention="ground_truth", threshold=0.0),
 }
 
 # The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC of the first pooling.
@@ -91,7 +98,7 @@ PAPER = {
     "diffpool": {"orig": "39", "large": "18", "auc": "82"},
 }
 
-EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.data)
+EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.load)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

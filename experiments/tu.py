@@ -6,9 +6,9 @@
     python -m experiments.tu --dataset DIR/NAME.zip --max-nodes 30 your own graphs, in the collection's format
     python -m experiments.tu --dataset PROTEINS --tune 20        threshold, beta and scorer chosen beforehand
 
-Data sets are downloaded where no --data-dir is given, and kept as arrays once read. On 2 CPU cores with other work
-beside it, `--dataset PROTEINS --data-seeds 3 --seeds 5` took 44 s, compilation included, and reaches 75.9 % (always
-predicting the largest class: 74.8 %); `unsupervised --dataset COLLAB` with the same took 4 minutes and reaches 65.8 %.
+Without --data-dir data sets are downloaded; once read they are kept as arrays. On 2 CPU cores with other work on them,
+`--dataset PROTEINS --data-seeds 3 --seeds 5` took 44 s, compilation included, and reaches 75.9 % (always predicting the
+largest class: 74.8 %); `unsupervised --dataset COLLAB` with the same took 4 minutes and reaches 65.8 %.
 
 Knyazev et al. 2019, Table 2.
 """
@@ -16,12 +16,11 @@ Knyazev et al. 2019, Table 2.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import tyro
 from jaxtyping import Int
 from jraph import GraphsTuple
 
@@ -31,93 +30,111 @@ from jattn.graphs import select
 from jattn.training import Predictions
 
 from .run.command import Experiment
+from .run.groups import with_changes
 from .run.paths import local_path
 from .run.program import program
 from .run.protocol import Data, draw_examples
-from .run.tuning import Tunable, tune
+from .run.settings import AttentionSettings, DataSettings
+from .run.tuning import TunableSettings, tune
 
-DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and their most nodes
+DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and the most nodes that they have
 
 
 @dataclass(frozen=True)
-class Tu(Tunable):
-    """A data set of the TU collection, with the settings of all experiments and its own."""
+class TUData(DataSettings):
+    """The data set and its draws of training graphs."""
 
     data_dir: Path | None = setting(None, "location")
-    """Folder that has the data set, zipped or not; it is downloaded where not given."""
-    seeds: int = setting(10, "evaluation", of_preset=False)
-    """Networks to train for each draw of training graphs, each with its own initial weights and order of graphs; all
-    train at once. They are spread over the largest number of devices that divides theirs; where that is half of all or
-    less, several devices share the batches of each."""
-    attention: Literal["none", "unsupervised", "weak"] = setting("weak", "training")
-    """none: global pooling. weak: supervised by a teacher's leave-one-out."""
-    init: Literal["normal", "uniform", "default"] = setting("default", "training")
-    """Distribution of attention's initial weights; default: uniform, within 1 / sqrt(inputs)."""
-    # There is no true attention and no validation split here; --tune chooses settings by cross-validation.
-    validation: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
-    best: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
-    leave_one_out_auc: Annotated[bool, tyro.conf.Fixed, tyro.conf.Suppress] = setting(False, "evaluation")
-
+    """Folder that has the data set, zipped or not; by default it is downloaded."""
     dataset: str = setting("PROTEINS", "data")
     """A name in the TU collection, or the path of a zip or folder in its format. PROTEINS, COLLAB, DD-200 and DD-300
     (D&D with training graphs of up to 200 or 300 nodes; DD is the latter) have the paper's settings."""
     max_nodes: int | None = setting(None, "data")
-    """Most nodes of a graph to train on; with None the median of all graphs."""
+    """Most nodes of a training graph; None for the median of all graphs."""
     train_graphs: int = setting(500, "data")
-    """Most graphs to train on; they are drawn from those that are small enough, and all others are tested."""
+    """Most graphs to train on, drawn from those that are small enough; all others are test graphs."""
     attributes: bool = setting(False, "data")
     """Use node attributes beside node labels or degrees, each standardised over all nodes."""
     data_seeds: int = setting(1, "data", of_preset=False)
-    """Draws of training graphs; there are --seeds networks for each. Scores are over all of them."""
+    """Draws of training graphs, with --seeds networks for each. Scores are over all of them."""
     data_seed: int = setting(0, "data", of_preset=False)
-    """Seed of the first draw; further draws have those that follow."""
+    """Seed of the first draw; the others follow it."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
         if self.dataset.startswith("~"):
             object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
         expect_at_least(1, max_nodes=self.max_nodes, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
         expect_at_least(0, data_seed=self.data_seed)
-        if self.tune and self.data_seeds > 1:
-            raise ValueError(
-                f"data_seeds: {self.data_seeds} is not allowed with --tune, expected 1: "
-                "what is trained on in one draw is tested in another"
-            )
 
-    def data(self) -> Data:
-        """The data that these settings ask for: training graphs of all draws, and test graphs of all draws."""
+    def load(self) -> Data:
+        """Reads the data: training graphs of all draws, and test graphs of all draws."""
         graphs = tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
         n_node = graphs.n_node
-        largest = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
+        max_nodes = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
         draws = [
-            size_split_ids(n_node, largest, self.train_graphs, seed)
+            size_split_ids(n_node, max_nodes, self.train_graphs, seed)
             for seed in range(self.data_seed, self.data_seed + self.data_seeds)
         ]
         ids = {name: np.unique(np.concatenate([draw[name] for draw in draws])) for name in ("train", "test")}
-        train_ids, tested = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
+        train_ids, test_ids = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(
             {name: select(graphs, chosen) for name, chosen in ids.items()},
             outputs=int(graphs.globals["label"].max()) + 1,
-            draw=lambda *drawn: _draw(tested[0], *drawn),
+            draw=lambda *arguments: _draw(test_ids[0], *arguments),
             train_ids=train_ids,
-            test_ids=tested,
+            test_ids=test_ids,
         )
 
 
+@dataclass(frozen=True)
+class TUAttention(AttentionSettings):
+    """Pooling and the attention that it goes by; there is no true attention."""
+
+    attention: Literal["none", "unsupervised", "weak"] = setting("weak", "training")
+    """Supervision of attention. none: global pooling, or DiffPool with --clusters. weak: by a teacher's leave-one-out
+    attribution."""
+    init: Literal["normal", "uniform", "default"] = setting("default", "training")
+    """Distribution of the scorer's initial weights; default: uniform, within 1 / sqrt(inputs)."""
+
+
+@dataclass(frozen=True)
+class TU(TunableSettings):
+    """Settings of a data set of the TU collection."""
+
+    data: TUData = TUData()
+    attention: TUAttention = TUAttention()
+
+    def validate(self) -> None:
+        """Raises `ValueError` if groups contradict each other."""
+        super().validate()
+        if self.tuning.tune and self.data.data_seeds > 1:
+            raise ValueError(
+                f"data_seeds: {self.data.data_seeds} is not allowed with --tune, expected 1: "
+                "a study would train on graphs that another draw tests"
+            )
+
+    def load(self) -> Data:
+        """Reads the data: training graphs of all draws, and test graphs of all draws."""
+        return self.data.load()
+
+
 def _draw(
-    tested: Int[np.ndarray, " chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
+    test_ids: Int[np.ndarray, " chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
 ) -> None:
-    """Draws the first network's attention on some of its test graphs: not too large, and with something kept."""
+    """Draws the first network's attention on some of its test graphs: small ones of which nodes are kept."""
     n_node = subsets["test"].n_node
-    graph_of = np.repeat(np.arange(len(n_node)), n_node)
-    keeps = np.bincount(graph_of, np.asarray(predictions.node_masks[0][0]), len(n_node)) > 0
-    small = n_node <= max(LARGEST_DRAWN, np.sort(n_node[tested])[:DRAWN][-1])
-    among = np.isin(np.arange(len(n_node)), tested) & small
-    draw_examples(subsets, predictions, path, among & keeps if (among & keeps).any() else among, DRAWN)
+    node_graph = np.repeat(np.arange(len(n_node)), n_node)
+    keeps_nodes = np.bincount(node_graph, np.asarray(predictions.node_masks[0][0]), len(n_node)) > 0
+    small = n_node <= max(LARGEST_DRAWN, np.sort(n_node[test_ids])[:DRAWN][-1])
+    among = np.isin(np.arange(len(n_node)), test_ids) & small
+    draw_examples(subsets, predictions, path, among & keeps_nodes if (among & keeps_nodes).any() else among, DRAWN)
 
 
 SOURCES = {"DD-200": "DD", "DD-300": "DD"}  # names in the collection
-ANY = Tu(
+ANY = with_changes(
+    TU(),
     pool_before=(2,),
     scorer="mlp",
     threshold=0.002,
@@ -139,13 +156,13 @@ DD_300: dict[str, Any] = {"max_nodes": 300, "threshold": 0.01, "attention_weight
 DATASETS = {"PROTEINS": PROTEINS, "COLLAB": COLLAB, "DD-200": DD_200, "DD-300": DD_300, "DD": DD_300}
 
 
-def presets(dataset: str) -> dict[str, Tu]:
-    """The presets for a data set: the paper's settings where it has some."""
-    weak = replace(ANY, dataset=dataset, **DATASETS.get(dataset, {}))
-    unsupervised = replace(weak, attention="unsupervised")
+def presets(dataset: str) -> dict[str, TU]:
+    """The presets for a data set, with the paper's settings if it has some."""
+    weak = with_changes(ANY, dataset=dataset, **DATASETS.get(dataset, {}))
+    unsupervised = with_changes(weak, attention="unsupervised")
     if dataset == "PROTEINS":
-        unsupervised = replace(unsupervised, threshold=0.0001)
-    return {"weak": weak, "unsupervised": unsupervised, "global": replace(weak, attention="none")}
+        unsupervised = with_changes(unsupervised, threshold=0.0001)
+    return {"weak": weak, "unsupervised": unsupervised, "global": with_changes(weak, attention="none")}
 
 
 # The paper's accuracy (Table 2), mean ± standard deviation over 10 draws of training graphs x 10 seeds.
@@ -166,7 +183,7 @@ def experiment(dataset: str) -> Experiment:
         __doc__ or "",
         presets(dataset),
         {preset: {"test": figure} for preset, figure in PAPER.get(dataset, {}).items()},
-        Tu.data,
+        TU.load,
         task="classification",
         variant=Path(dataset).stem.lower(),
         details=("balanced_accuracy", "majority_accuracy", "nodes_kept", "graphs_emptied"),
@@ -177,7 +194,7 @@ def experiment(dataset: str) -> Experiment:
 def experiment_of(arguments: Sequence[str]) -> Experiment:
     """The experiment on the data set that a command line names, whose presets are those of that data set."""
     parser = argparse.ArgumentParser(prog=program("tu"), add_help=False, allow_abbrev=False)
-    parser.add_argument("--dataset", default=ANY.dataset)
+    parser.add_argument("--dataset", default=ANY.data.dataset)
     return experiment(parser.parse_known_args(arguments)[0].dataset)
 
 

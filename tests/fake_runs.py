@@ -8,8 +8,8 @@ import pytest
 
 from experiments import sweep
 from experiments.run.folder import RunConfig
+from experiments.run.groups import flat
 from experiments.sweeps import pool
-from jattn.io import to_jsonable
 
 # Stands in for a run. Its scores follow from its seeds, so that it can be told which ones were pooled; variables say
 # which jobs fail or take their time. As a run, it saves and ends when it gets a SIGTERM.
@@ -51,7 +51,7 @@ def fake(tmp_path, monkeypatch):
     program.write_text(FAKE)
 
     def command(job, out):
-        config = json.dumps(to_jsonable({"format": 2, **RunConfig("colors", job.preset, job.settings)._asdict()}))
+        config = json.dumps({"format": 2, **RunConfig("colors", job.preset, flat(job.settings))._asdict()})
         end = ["--out", str(out / job.name), "--config", config]
         return [sys.executable, "-IS", str(program), job.preset, *job.arguments[-4:], *end]
 

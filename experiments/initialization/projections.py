@@ -1,4 +1,4 @@
-"""Initial projections p of linear attention: draws, vectors at a given angle to the optimum, how many draws are good.
+"""Initial projections p of linear attention: draws, vectors at an angle to the optimum, the probability of good draws.
 
 Knyazev et al. 2019, section 4.2: what unsupervised attention learns depends on the cosine of the angle between the
 initial p and the optimum, which on COLORS is p = [0, 1, 0, ...].
@@ -17,7 +17,7 @@ from jattn._options import expect_one_of
 from jattn.training import TrainState
 
 Distribution = Literal["normal", "uniform"]
-COSINE_THRESHOLD = 0.5  # cosine above which an initial p counts as good
+COSINE_THRESHOLD = 0.5  # an initial p with a cosine above it counts as good
 
 
 def sample_projection(
@@ -29,7 +29,7 @@ def sample_projection(
       ValueError: the distribution is not known.
     """
     expect_one_of("distribution", distribution, Distribution)
-    # Each sigma has draws of its own, whatever other ones a study has, so that many of them show more directions.
+    # Each sigma has its own draws, whatever others a study has, so that many sigmas show more directions.
     bits = int(np.float64(sigma).view(np.uint64))
     rng = np.random.default_rng([seed, bits, distribution == "uniform"])
     unit = rng.normal(size=features) if distribution == "normal" else rng.uniform(-1, 1, features)
@@ -39,13 +39,13 @@ def sample_projection(
 def projection_at(
     cosine: float, optimum: Float[np.ndarray, " features"], norm: float, seed: int
 ) -> Float[np.ndarray, " features"]:
-    """A vector of that norm whose angle to the optimum has that cosine; what is left to choose is random.
+    """A random vector with a given norm and a given cosine with the optimum.
 
     Args:
       cosine: from -1 to 1.
       optimum: at least two features.
-      norm: length of the vector.
-      seed: of the direction across the optimum.
+      norm: the length of the vector.
+      seed: the seed of the direction across the optimum.
 
     Raises:
       ValueError: the cosine is not from -1 to 1.
@@ -60,14 +60,14 @@ def projection_at(
 
 
 def common_scales(distribution: Distribution, features: int) -> Mapping[str, float]:
-    """Sigma as Xavier's and Kaiming's rules have it for a map of so many features to 1, by the name of the rule."""
+    """Sigma by Xavier's and Kaiming's rules for a map of so many features to 1, by the name of the rule."""
     variances = {"Xavier": 2 / (features + 1), "Kaiming": 2 / features}
     factor = 1 if distribution == "normal" else 3  # U(-sigma, sigma) has the variance sigma^2 / 3
     return {name: float(np.sqrt(factor * variance)) for name, variance in variances.items()}
 
 
 def prob_good_init(distribution: Distribution, features: int, draws: int = 100_000) -> float:
-    """Share of draws whose cosine with an axis is above 0.5, whatever sigma is, found by drawing."""
+    """The fraction of draws whose cosine with an axis is above 0.5, estimated by sampling; the same for all sigmas."""
     rng = np.random.default_rng(features)
     shape = draws, features
     p = rng.normal(size=shape) if distribution == "normal" else rng.uniform(-1, 1, shape)
@@ -75,7 +75,7 @@ def prob_good_init(distribution: Distribution, features: int, draws: int = 100_0
 
 
 def prob_good_init_normal(features: int) -> float:
-    r"""`good_share` of normal draws, whose directions are uniform: the share of a sphere that a cap of 60 degrees is.
+    r"""`prob_good_init` of normal draws, whose directions are uniform: the fraction of a sphere within 60 degrees.
 
     .. math:: \frac{1}{2} I_{1 - c^2}\left(\frac{n - 1}{2}, \frac{1}{2}\right), \quad c = 0.5
     """
@@ -85,15 +85,14 @@ def prob_good_init_normal(features: int) -> float:
 def with_projections(
     state: TrainState, pooling: str, projections: Float[np.ndarray, "networks features"]
 ) -> TrainState:
-    """The state of networks before training, with these projections in place of those that they were made with.
+    """The state of networks before training, with other projections.
 
-    It is exactly that of networks made with them, since the optimiser's state at the start is zeros, whatever weights
-    are.
+    It equals that of networks initialised with them, since the state of the optimiser starts as zeros.
 
     Args:
-      state: its arrays have a leading axis of networks.
+      state: arrays with a leading axis of networks.
       pooling: the name of the pooling among the parameters, such as "pool_1"; its scorer is linear.
-      projections: p of each network.
+      projections: the p of each network.
 
     Raises:
       ValueError: there is no such pooling, its scorer is not linear, or the projections have another shape.
@@ -104,6 +103,5 @@ def with_projections(
     before = params[place]  # [networks, features, 1]
     if projections.shape != before.shape[:2]:
         raise ValueError(f"projections: expected shape {before.shape[:2]}, got {projections.shape}")
-    # Where the other weights are, too.
     params[place] = jax.device_put(projections.astype(np.float32)[:, :, None], before.sharding)
     return state._replace(params=unflatten_dict(params))

@@ -1,4 +1,4 @@
-"""Training COLORS from many initial projections p at once, and tables of what came of them that are made once."""
+"""Training COLORS from many initial projections p at once, and tables of the results, which are made once."""
 
 import csv
 import json
@@ -26,19 +26,19 @@ from .projections import with_projections
 
 PART_FORMAT = 1
 SUBSETS = ("orig", "large", "largec")
-INTEGERS = ("seed", "epoch")  # columns of tables
+INTEGERS = ("seed", "epoch")  # columns of tables that are integers
 POOLING = "pool_1"  # of the networks trained here
 
 Row = Mapping[str, Any]
 
 
 class StudyCell(NamedTuple):
-    """What is trained alike, apart from p.
+    """Networks that differ in their initial p alone.
 
     Attributes:
-      name: of its stages and files.
-      training: how to train; `seeds` of them from each p's distribution.
-      splits: COLORS of so many dimensions, host-side.
+      name: the name of their stages and files.
+      training: how to train them, and the seeds per distribution of p.
+      splits: COLORS, host-side.
     """
 
     name: str
@@ -47,8 +47,8 @@ class StudyCell(NamedTuple):
 
     @property
     def model_seeds(self) -> list[int]:
-        """Seeds of networks that have the same p's distribution."""
-        return list(range(self.training.seed, self.training.seed + self.training.seeds))
+        """The seeds of networks whose p has the same distribution."""
+        return list(self.training.evaluation.all_seeds)
 
     @property
     def dimension(self) -> int:
@@ -57,13 +57,13 @@ class StudyCell(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What came of some initial projections, one entry a network.
+    """Results from some initial projections, one entry per network.
 
     Attributes:
-      initial_cosine: with the optimum, of the p that training began with.
-      final_cosine: of the p that it ended with.
-      auc: of attention on all test subsets together, in per cent.
-      accuracies: on each of `SUBSETS`, in per cent.
+      initial_cosine: the cosine of the initial p with the optimum.
+      final_cosine: the cosine of the trained p with the optimum.
+      auc: the AUC of attention on all test subsets together, in per cent.
+      accuracies: the accuracy on each of `SUBSETS`, in per cent.
     """
 
     initial_cosine: list[float]
@@ -73,32 +73,31 @@ class Trained(NamedTuple):
 
 
 def optimum(dimension: int) -> Float[np.ndarray, " dimension"]:
-    """The direction of p that finds green nodes alone, the column that is 0 in training left out."""
+    """The direction of p that selects green nodes, without the column that is 0 in training."""
     return np.eye(dimension, dtype=np.float32)[GREEN]
 
 
 def cosine(p: Float[np.ndarray, " columns"]) -> float:
-    """How well p points at the optimum, the last column left out, which is 0 in training: no gradient ever moves it."""
+    """The cosine of p with the optimum, without the last column, which is 0 in training and so has no gradient."""
     return cosine_similarity(p[:-1], optimum(len(p) - 1))
 
 
-def train(run: Run, setting: StudyCell, stage: str, projections: Float[np.ndarray, "networks columns"]) -> Params:
-    """Trains a network from each p, all in one program; p's go through the seeds again and again.
+def train(run: Run, cell: StudyCell, stage: str, projections: Float[np.ndarray, "networks columns"]) -> Params:
+    """Trains a network from each p, all in one program, from the stage's last checkpoint if there is one.
 
     Args:
-      run: whose stage it is; goes on from the stage's checkpoints.
-      setting: what to train.
+      run: the folder.
+      cell: the networks to train.
       stage: its name.
-      projections: initial p's, those of all seeds one after another.
+      projections: initial p's, for all seeds again and again.
     """
-    colors, rounds = setting.training, len(projections) // len(setting.model_seeds)
-    labels = np.tile(_weak_labels(run, setting), (rounds, 1)) if colors.attention == "weak" else None
-    stages = StageTrainer(run, colors, setting.splits["train"], "regression", setting.model_seeds * rounds)
-    return stages.train(
+    colors, repetitions = cell.training, len(projections) // len(cell.model_seeds)
+    labels = np.tile(_weak_labels(run, cell), (repetitions, 1)) if colors.attention.attention == "weak" else None
+    return _stages(run, cell, repetitions).train(
         stage,
         colors.network(1),
         colors.training("regression"),
-        colors.epochs,
+        colors.optimiser.epochs,
         labels,
         start=InitialWeights(
             lambda state: with_projections(state, POOLING, projections), {"projections": fingerprint(projections)}
@@ -106,49 +105,58 @@ def train(run: Run, setting: StudyCell, stage: str, projections: Float[np.ndarra
     )
 
 
-def _weak_labels(run: Run, setting: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
-    """Labels by each seed's teacher, which has no attention and so is the same whatever p is; made once for all p's."""
-    colors = setting.training
-    stages = StageTrainer(run, colors, setting.splits["train"], "regression", setting.model_seeds)
-    name = f"{setting.name} teacher"
-    params = stages.train(name, colors.teacher(1), colors.teacher_training("regression"), colors.teacher_epochs)
-    file = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz"
-    return stages.leave_one_out_labels(
-        f"{setting.name} labels", file, colors.teacher(1), params, colors.label_threshold
-    )
+def _weak_labels(run: Run, cell: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
+    """The labels of each seed's teacher, which has no attention: they are made once for all p's."""
+    colors, stages = cell.training, _stages(run, cell)
+    name, epochs = f"{cell.name} teacher", colors.optimiser.teacher_epochs
+    params = stages.train(name, colors.teacher(1), colors.teacher_training("regression"), epochs)
+    file, threshold = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz", colors.attention.label_threshold
+    return stages.leave_one_out_labels(f"{cell.name} labels", file, colors.teacher(1), params, threshold)
 
 
-def test(setting: StudyCell, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
+def _stages(run: Run, cell: StudyCell, repetitions: int = 1) -> StageTrainer:
+    """Trains all seeds of a cell several times."""
+    colors, seeds = cell.training, cell.model_seeds * repetitions
+    return StageTrainer(run, colors.run, colors.optimiser.batch_size, cell.splits["train"], "regression", seeds)
+
+
+def test(cell: StudyCell, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
     """Tests trained networks, as many at a time as there are seeds.
 
     Args:
-      setting: what was trained.
+      cell: the networks.
       params: their weights.
-      projections: initial p's of each.
+      projections: the initial p of each.
     """
-    network, graphs = setting.training.network(1), join({name: setting.splits[name] for name in SUBSETS})
-    sizes = [len(setting.splits[name].n_node) for name in SUBSETS]
+    network, graphs = cell.training.network(1), join({name: cell.splits[name] for name in SUBSETS})
+    sizes = [len(cell.splits[name].n_node) for name in SUBSETS]
     label, truth = (np.split(graphs.globals["label"], np.cumsum(sizes)[:-1])), graphs.nodes["attention"]
     final = np.asarray(params[POOLING]["scorer"]["projection"]["kernel"])[:, :, 0]
-    auc, accuracies, together = [], [], len(setting.model_seeds)
+    auc, accuracies, together = [], [], len(cell.model_seeds)
     for start in range(0, len(final), together):
         chosen = jax.tree.map(lambda x, start=start: x[start : start + together], params)
-        said = predict_seeds(network, chosen, graphs, compact=setting.training.compact)
-        auc += [attention_auc(np.asarray(of_network), truth) for of_network in said.attention[0]]
-        for output in said.prediction:
+        predictions = predict_seeds(network, chosen, graphs, compact=cell.training.run.compact)
+        auc += [attention_auc(np.asarray(attention), truth) for attention in predictions.attention[0]]
+        for output in predictions.prediction:
             parts = np.split(np.asarray(output), np.cumsum(sizes)[:-1])
             accuracies.append([accuracy(*part, "regression") for part in zip(parts, label, strict=True)])
     return Trained([cosine(p) for p in projections], [cosine(p) for p in final], auc, accuracies)
 
 
-def cached_table(run: Run, setting: StudyCell, name: str, of: Any, make: Callable[[str], Sequence[Row]]) -> list[Row]:
-    """A table of the run that is made once, then read from its file.
+def cached_table(
+    run: Run,
+    cell: StudyCell,
+    name: str,
+    projections: Float[np.ndarray, "networks columns"],
+    make: Callable[[str], Sequence[Row]],
+) -> list[Row]:
+    """A table of the run, which is made once, then read from its file.
 
     Args:
-      run: in whose folder the file is.
-      setting: what it depends on.
-      name: of the table, and of the stage of training that it takes.
-      of: what else it depends on: arrays and strings.
+      run: the folder.
+      cell: the networks that the table is of.
+      name: the name of the table, and of its stage of training.
+      projections: the initial p of each network.
       make: makes it: stage -> rows of numbers.
 
     Returns:
@@ -160,21 +168,24 @@ def cached_table(run: Run, setting: StudyCell, name: str, of: Any, make: Callabl
     file = run.folder / "parts" / f"{name.replace(' ', '-')}.csv"
     identity = {
         "format": PART_FORMAT,
-        "settings": settings_of(setting.training, RESULTS),
-        "data": {"of": fingerprint(of), **{split: fingerprint(graphs) for split, graphs in setting.splits.items()}},
+        "settings": settings_of(cell.training, RESULTS),
+        "data": {
+            "projections": fingerprint(projections),
+            **{split: fingerprint(graphs) for split, graphs in cell.splits.items()},
+        },
     }
     if file.exists():
-        _expect_same(file, identity, setting.training)
+        _expect_same(file, identity, cell.training)
     else:
         write_csv(file, make(name), f"# {json.dumps(identity)}\n")
-    # They take much room, and are of no use once the table is there.
+    # Checkpoints take much room, and are of no use once the table is there.
     shutil.rmtree(run.folder / "checkpoints" / name.replace(" ", "-"), ignore_errors=True)
     rows = csv.DictReader(file.read_text("utf-8").splitlines()[1:])
     return [{column: int(x) if column in INTEGERS else float(x) for column, x in row.items()} for row in rows]
 
 
 def _expect_same(file: Path, identity: Mapping[str, Any], colors: Colors) -> None:
-    """Raises a `RunError` where a table is of other settings or data."""
+    """Raises a `RunError` if a table is of other settings or data."""
     remedy = "remove it, and the same command makes it again"
     try:
         there = json.loads(file.read_text("utf-8").partition("\n")[0].removeprefix("#"))
@@ -190,6 +201,6 @@ def _expect_same(file: Path, identity: Mapping[str, Any], colors: Colors) -> Non
 
 
 def curves(run: Run, stage: str) -> list[dict[str, Any]]:
-    """The metric lines of a stage that give the AUC: not all do, since that takes long."""
+    """The metric lines of a stage that have an AUC: not all do, since it takes long."""
     lines = read_lines(run.folder / "metrics.jsonl")
     return [line for line in lines if line["stage"] == stage and "attention_auc" in line]

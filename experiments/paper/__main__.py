@@ -26,12 +26,12 @@ from typing import Annotated, Literal, NamedTuple, get_args
 import tyro
 
 from jattn._options import expect_at_least
-from jattn.io import to_jsonable
 from jattn.plots import save
 
 from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty, fail
 from ..run.folder import RunError, read_config
+from ..run.groups import flat
 from ..run.paths import local_path, run_folder
 from ..run.program import as_typed, job_command, program
 from ..run.tables import write_csv
@@ -273,7 +273,7 @@ def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> 
         for job in runs.jobs:
             folder = paper.out / runs.task / job.name
             about = read_config(folder)
-            if about is not None and is_drawn(job, about.settings) != is_drawn(job, to_jsonable(job.settings)):
+            if about is not None and is_drawn(job, about.settings) != is_drawn(job, flat(job.settings)):
                 there = about.settings.get("data_dir")
                 of = f"--data-dir {there}" if there else "drawn data"
                 raise RunError(f"{folder}: a run of {of}; say the same, or another --out")

@@ -36,14 +36,14 @@ def read_networks(jobs: Sequence[Job], out: Path) -> list[Row]:
     rows: list[Row] = []
     for same_row in rows_of(jobs):
         for job, _, results in read_finished(same_row, out)[0]:
-            has_draws = hasattr(job.settings, "data_seeds")
+            has_draws = hasattr(job.settings.data, "data_seeds")
             auc = results.together.attention_auc
             for i, (data_seed, seed) in enumerate(job.trained):
                 rows.append(
                     {
                         "task": job.experiment.name,
                         "row": job.row,
-                        "attention": job.settings.attention,
+                        "attention": job.settings.attention.attention,
                         **({"data_seed": data_seed} if has_draws else {}),
                         "seed": seed,
                         "auc": auc[0].values[i] if auc else math.nan,

@@ -1,50 +1,26 @@
 """An experiment as a command: its presets and data, from the command line to the table at the end."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from jattn._options import expect_at_least, setting
 from jattn.training import Task
 from jattn.training._devices import ALL_KNOW
 
 from . import protocol
-from .devices import abort_process, break_off, configure_jax, is_of_xla
+from .command_line import late_decays, parse
+from .devices import configure_jax, exit_for_others, exit_process_lost, is_xla_error
 from .errors import fail
 from .folder import RunConfig, RunError
-from .identity import affected, is_of_preset
+from .groups import flag
+from .identity import is_of_preset
 from .program import as_typed, program
-from .settings import Settings, parse
+from .settings import Settings
 from .signals import exit_on_signal
 from .tables import score_table
-
-
-@dataclass(frozen=True)
-class GeneratedSettings(Settings):
-    """Settings where data are generated if no published ones are named."""
-
-    train_graphs: int = setting(30_000, "data")
-    """Training graphs of a generated set."""
-    test_graphs: int = setting(5_000, "data")
-    """Graphs of the validation split and of each test subset of a generated set."""
-    data_seed: int = setting(0, "data", of_preset=False)
-    """Seed of a generated set."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
-        expect_at_least(0, data_seed=self.data_seed)
-        expect_no_other_data(self)
-
-
-def expect_no_other_data(settings: Any) -> None:
-    """Raises a `ValueError` where settings name published data and say how to generate others."""
-    for of in fields(settings):
-        value = getattr(settings, of.name)
-        if settings.data_dir is not None and affected(settings, of) == "data" and value != of.default:
-            raise ValueError(f"{of.name}: {value} is of a generated set, but data_dir gives another")
 
 
 @dataclass(frozen=True)
@@ -84,7 +60,9 @@ class Experiment:
     def main(self, arguments: Sequence[str]) -> None:
         """Runs the experiment that a command line asks for."""
         preset, settings = self.parse(arguments)
-        configure_jax(settings)
+        for name, why in {} if settings.run.quiet else late_decays(settings).items():
+            print(f"warning: {flag(name)}: {why}", file=sys.stderr)
+        configure_jax(settings.run, settings.processes)
         self.run(preset, settings)
 
     def run(self, preset: str, settings: Settings) -> None:
@@ -100,13 +78,13 @@ class Experiment:
                 finished = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
         except Exception as error:
             why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
-            if alone and is_of_xla(error) and "RESOURCE_EXHAUSTED" in why:
+            if alone and is_xla_error(error) and "RESOURCE_EXHAUSTED" in why:
                 fail(f"out of memory ({why}); ask for fewer --seeds, a smaller --batch-size or smaller --filters")
             if alone or ALL_KNOW in getattr(error, "__notes__", ()):
                 raise
-            if is_of_xla(error):
-                abort_process(why)
-            break_off(error)
+            if is_xla_error(error):
+                exit_process_lost(why)
+            exit_for_others(error)
         if finished is not None:
             folder, results = finished
             print(score_table(results, self.paper_figures(preset, settings), self.details))

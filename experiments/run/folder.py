@@ -25,6 +25,7 @@ from jattn._version import __version__
 from jattn.io import to_jsonable, write_atomically, write_json
 from jattn.io._files import expect_format
 
+from .groups import flat
 from .identity import DATA, Difference, growing, settings_differences
 from .identity import RESULTS as OF_RESULTS
 
@@ -131,6 +132,7 @@ def open_run(folder: Path, about: RunConfig) -> Iterator[Run]:
                 left.unlink()
             longer = _expect_same(folder, about) and results.exists()
             config = {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()}
+            config["settings"] = flat(about.settings)
             if not results.exists():
                 write_json(config_file, config)
             lines = held.enter_context(closing(MetricsLog(folder / "metrics.jsonl")))

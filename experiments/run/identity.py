@@ -1,8 +1,8 @@
 """Is this the same run? Decided here for folders, checkpoints, labels, studies, sweeps and tables.
 
-An identity is JSON that says what was run: settings, network, training, and a fingerprint of the data. Two of them are
-compared entry by entry, so that whoever refuses a file can say what differs. A setting that an older file lacks has its
-default. Nothing in it depends on how a version of another library prints or orders things.
+An identity is JSON: settings, network, training, and a fingerprint of the data. Two identities are compared entry by
+entry, so that an error can name what differs. A setting that an older file lacks has its default. An identity does not
+depend on how versions of other libraries print or order things.
 """
 
 import hashlib
@@ -18,16 +18,27 @@ from jattn.io import describe, network_from, to_jsonable
 from jattn.nn import Network
 from jattn.training import TrainConfig
 
+from .groups import entries, flat
+
 RESULTS: tuple[Affects, ...] = ("training", "evaluation")  # what a run's results depend on besides its data
 DATA: tuple[Affects, ...] = ("location", "data")
-ABSENT = "nothing"  # where an entry is in one identity alone
+
+
+class _Absent:
+    """The value of an entry that only the other identity has."""
+
+    def __repr__(self) -> str:
+        return "not set"
+
+
+ABSENT = _Absent()
 
 
 class Difference(NamedTuple):
-    """An entry that two identities do not have in common; as text, a line.
+    """An entry that differs between two identities; as text, a line.
 
     Attributes:
-      name: of the setting; of an entry within another, with dots.
+      name: the name of the setting; of an entry within another, with dots.
       there: its value in what was found.
       now: its value in what is asked for.
     """
@@ -42,56 +53,70 @@ class Difference(NamedTuple):
         return f"{self.name}: {self.there!r} there, {self.now!r} now"
 
 
-def affected(settings: Any, of: Field[Any]) -> Affects:
-    """What a field of some settings affects; training where it does not say."""
-    unless = of.metadata.get("unless")
-    return "evaluation" if unless and getattr(settings, unless, False) else of.metadata.get("affects", "training")
+def affected(field: Field[Any], values: Mapping[str, Any]) -> Affects:
+    """What a setting affects; "training" if it does not say.
+
+    Args:
+      field: its declaration.
+      values: all settings by name.
+    """
+    if values.get(field.metadata.get("unless", "")):
+        return "evaluation"
+    return field.metadata.get("affects", "training")
 
 
 def settings_of(settings: Any, kinds: Collection[Affects]) -> dict[str, Any]:
-    """Those settings that affect any of some kinds, as JSON has them."""
-    return {
-        of.name: to_jsonable(getattr(settings, of.name)) for of in fields(settings) if affected(settings, of) in kinds
-    }
+    """The settings that affect any of some kinds, by name, as JSON has them."""
+    values = flat(settings)
+    return {field.name: values[field.name] for _, field, _ in entries(settings) if affected(field, values) in kinds}
 
 
 def growing(settings: Any) -> list[str]:
-    """Names of the settings to whose larger values a run may be gone on with."""
-    return [of.name for of in fields(settings) if of.metadata.get("may_grow")]
+    """Names of the settings that may be larger when a run is continued."""
+    return [field.name for _, field, _ in entries(settings) if field.metadata.get("may_grow")]
 
 
 def settings_differences(there: Mapping[str, Any], now: Any, kinds: Collection[Affects] = RESULTS) -> list[Difference]:
     """The settings of some kinds that differ.
 
     Args:
-      there: settings as JSON has them. Any that are not known now differ.
-      now: a dataclass of settings.
-      kinds: what the settings that count affect.
+      there: settings by name, as JSON has them. Unknown ones differ.
+      now: a dataclass of settings, perhaps in groups.
+      kinds: what the settings to compare affect.
     """
-    found: list[Difference] = []
-    for of in fields(now):
-        default = to_jsonable(of.default) if of.default is not MISSING else ABSENT
-        old, new = there.get(of.name, default), to_jsonable(getattr(now, of.name))
-        if old != new and affected(now, of) in kinds:
-            found.append(Difference(of.name, old, new))
-    known = {of.name for of in fields(now)}
-    return found + [Difference(name, there[name], ABSENT) for name in sorted(there.keys() - known)]
+    values, found = flat(now), []
+    for _, field, _ in entries(now):
+        default = to_jsonable(field.default) if field.default is not MISSING else ABSENT
+        old, new = there.get(field.name, default), values[field.name]
+        if old != new and affected(field, values) in kinds:
+            found.append(Difference(field.name, old, new))
+    return found + [Difference(name, there[name], ABSENT) for name in sorted(there.keys() - values.keys())]
 
 
 def is_of_preset(settings: Any, preset: Any) -> bool:
-    """Whether settings are a preset's, but for those that affect no results or of which any belong to the preset."""
+    """Whether settings are a preset's, apart from those that affect no results or have `of_preset=False`."""
+    values, of_preset = flat(settings), flat(preset)
     return all(
-        getattr(settings, of.name) == getattr(preset, of.name)
-        for of in fields(preset)
-        if of.metadata.get("of_preset", True) and affected(preset, of) not in ("nothing", "location")
+        values[field.name] == of_preset[field.name]
+        for _, field, _ in entries(preset)
+        if field.metadata.get("of_preset", True) and affected(field, of_preset) not in ("nothing", "location")
     )
 
 
-def key_of(settings: Mapping[str, Any], of: Any, data: Mapping[str, str]) -> str:
-    """A name for some settings of a dataclass `of` and their data: the same whatever settings are added at defaults."""
-    defaults = {field.name: to_jsonable(field.default) for field in fields(of) if field.default is not MISSING}
-    own = {name: value for name, value in settings.items() if name not in defaults or defaults[name] != value}
-    return hashlib.sha256(json.dumps([own, dict(data)], sort_keys=True).encode()).hexdigest()[:16]
+def key_of(names: Collection[str], settings: Any, data: Mapping[str, str]) -> str:
+    """A name for some settings and their data, which does not change when a setting is added at its default.
+
+    Args:
+      names: the settings that count.
+      settings: a dataclass of settings, perhaps in groups.
+      data: fingerprints of the data, by name.
+    """
+    changed = {
+        field.name: to_jsonable(value)
+        for _, field, value in entries(settings)
+        if field.name in names and (field.default is MISSING or to_jsonable(field.default) != to_jsonable(value))
+    }
+    return hashlib.sha256(json.dumps([changed, dict(data)], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def training_identity(network: Network, config: TrainConfig | None = None, **others: Any) -> dict[str, Any]:
@@ -100,7 +125,7 @@ def training_identity(network: Network, config: TrainConfig | None = None, **oth
     Args:
       network: the architecture.
       config: how they were trained.
-      others: further entries, such as epochs and seeds; `data` has the fingerprints of what it depends on, by name.
+      others: further entries, such as epochs and seeds; `data` holds fingerprints of the data, by name.
     """
     trained = {} if config is None else {"training": _training(config)}
     return {"network": to_jsonable(describe(network)), **trained, **to_jsonable(others)}
@@ -110,8 +135,8 @@ def differences(there: Any, now: Mapping[str, Any]) -> list[Difference]:
     """The entries in which two identities of the same kind differ.
 
     Args:
-      there: what was found, perhaps by an older version that had fewer settings, or anything else.
-      now: what `training_identity` gives.
+      there: what was found, perhaps of an older version with fewer settings, or anything else.
+      now: an identity, as `training_identity` returns it.
     """
     old, new = _flat(_completed(there) if isinstance(there, Mapping) else {"identity": there}), _flat(now)
     names = [*new, *(name for name in old if name not in new)]
@@ -130,7 +155,7 @@ def fingerprint(tree: Any) -> str:
         if isinstance(value, np.generic):
             value = value.item()
         if is_dataclass(value) and not isinstance(value, type):
-            value = {"": type(value).__name__} | {of.name: getattr(value, of.name) for of in fields(value)}
+            value = {"": type(value).__name__} | {field.name: getattr(value, field.name) for field in fields(value)}
         if isinstance(value, tuple) and hasattr(value, "_asdict"):
             value = value._asdict()
         if isinstance(value, Mapping):
@@ -162,7 +187,7 @@ def _training(config: TrainConfig) -> dict[str, Any]:
 
 
 def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
-    """An identity with the defaults of settings that it lacks; as it is where it has some that are not known."""
+    """An identity with the defaults of settings that it lacks; unchanged if it has unknown ones."""
     found = dict(there)
     try:
         if "network" in found:
@@ -182,4 +207,4 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
         items = [(str(i), item) for i, item in enumerate(value)]
     else:
         return {path: value}
-    return {name: of for key, item in items for name, of in _flat(item, f"{path}.{key}" if path else key).items()}
+    return {name: leaf for key, item in items for name, leaf in _flat(item, f"{path}.{key}" if path else key).items()}

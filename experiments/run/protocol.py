@@ -124,7 +124,7 @@ def run(
 
     Args:
       about: experiment, preset and settings; where a run is, its data have to be the same, wherever they lie.
-      name: what the folder is called where `settings.out` does not say, a date added.
+      name: what the folder is called where `settings.run.out` does not say, a date added.
       read: reads or draws what to train and test on; not called where the run is finished and the settings say the
         same data as before.
       task: what is predicted.
@@ -136,7 +136,7 @@ def run(
     Raises:
       RunError: the folder is another run's, or can't be written.
     """
-    out: Path | None = about.settings.out
+    out: Path | None = about.settings.run.out
     with fail_together():  # before anything in the folder changes
         data = None if out is not None and is_finished(out, about) else read()
     with acquire_run(about._replace(data=data.digests() if data else None), name) as run:
@@ -153,7 +153,7 @@ def acquire_run(about: RunConfig, name: str) -> Iterator[Run]:
         run = Run(Path(), MetricsLog(None), finished=False)
         with fail_together():
             if is_main_process():
-                run = held.enter_context(open_run(about.settings.out or _new_folder(name), about))
+                run = held.enter_context(open_run(about.settings.run.out or _new_folder(name), about))
         try:
             yield run._replace(finished=any_process(run.finished))
         except (KeyboardInterrupt, Terminated):
@@ -163,24 +163,24 @@ def acquire_run(about: RunConfig, name: str) -> Iterator[Run]:
 
 
 def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> Results | None:
-    splits = data.splits
-    model_seeds = range(settings.seed, settings.seed + settings.seeds)
-    seeds = [*model_seeds] * max(len(data.train_ids), 1)
-    train_ids = [own for own in data.train_ids for _ in model_seeds] or None
-    stages = StageTrainer(run, settings, splits["train"], task, seeds, train_ids)
+    splits, evaluation = data.splits, settings.evaluation
+    seeds = [*evaluation.all_seeds] * max(len(data.train_ids), 1)
+    train_ids = [ids for ids in data.train_ids for _ in evaluation.all_seeds] or None
+    batch_size = settings.optimiser.batch_size
+    stages = StageTrainer(run, settings.run, batch_size, splits["train"], task, seeds, train_ids)
     settings, report = choose(settings, stages, data.outputs) if choose else (settings, {})
     network, params = _train(settings, stages, data, report.get("tuned", {}))
-    tested = ["validation"] if settings.validation else [key for key in splits if key not in ("train", "validation")]
+    tested = ["validation"] if evaluation.validation else [key for key in splits if key not in ("train", "validation")]
     subsets = {key: splits[key] for key in tested}
     with stages.timed("test"):
         graphs = join(subsets)
-        predictions = predict_seeds(network, params, graphs, compact=settings.compact)
+        predictions = predict_seeds(network, params, graphs, compact=settings.run.compact)
         _warn_diverged(seeds, predictions)
-        if settings.attention == "none" and settings.leave_one_out_auc:
-            with count_graphs("leave-one-out", len(graphs.n_node), settings.quiet) as done:
-                left_out = leave_one_out_seeds(network, params, graphs, task, done).attention
+        if evaluation.leave_one_out_auc:
+            with count_graphs("leave-one-out", len(graphs.n_node), settings.run.quiet) as report_count:
+                left_out = leave_one_out_seeds(network, params, graphs, task, report_count).attention
             predictions = predictions._replace(attention=(left_out,), node_masks=(np.ones(left_out.shape, bool),))
-        counted = _test_mask(data.test_ids, len(graphs.n_node), settings.seeds)
+        counted = _test_mask(data.test_ids, len(graphs.n_node), evaluation.seeds)
         scores = subset_scores(evaluate(predictions, subsets, task, counted)) if is_main_process() else {}
     results = None
     with fail_together():
@@ -213,24 +213,25 @@ def _draw(
 
 def _train(settings: Settings, stages: StageTrainer, data: Data, tuned: Mapping[str, Any]) -> tuple[Network, Params]:
     """All training stages of a run, up to the network that is tested; `tuned` is what a study reports, if any."""
+    attention, epochs = settings.attention, settings.optimiser.epochs
     network, labels = settings.network(data.outputs), None
-    if settings.attention == "weak":
+    if attention.attention == "weak":
         teacher = settings.teacher(data.outputs)
         teacher_params = stages.train(
-            "teacher", teacher, settings.teacher_training(stages.task), settings.teacher_epochs
+            "teacher", teacher, settings.teacher_training(stages.task), settings.optimiser.teacher_epochs
         )
         labels = stages.leave_one_out_labels(
-            "labels", stages.run.folder / "labels.npz", teacher, teacher_params, settings.label_threshold
+            "labels", stages.run.folder / "labels.npz", teacher, teacher_params, attention.label_threshold
         )
     if tuned:  # a longer study may choose another trial, whose network is trained beside the first
         stages.chosen = f"trial-{tuned['trial']}"
-    without = "global" if settings.clusters is None else "diffpool"
-    stage, config = without if settings.attention == "none" else "attention", settings.training(stages.task)
-    validation = data.splits["validation"] if settings.best else None
+    without = "global" if attention.clusters is None else "diffpool"
+    stage, config = without if attention.attention == "none" else "attention", settings.training(stages.task)
+    validation = data.splits["validation"] if settings.evaluation.best else None
     start = None
-    if settings.restarts > 1:
-        start = best_restart(stages, network, config, settings.epochs, settings.restarts, labels)
-    return network, stages.train(stage, network, config, settings.epochs, labels, validation, start)
+    if attention.restarts > 1:
+        start = best_restart(stages, network, config, epochs, attention.restarts, labels)
+    return network, stages.train(stage, network, config, epochs, labels, validation, start)
 
 
 def _warn_diverged(seeds: Sequence[int], predictions: Predictions) -> None:

@@ -1,6 +1,6 @@
-"""Of several initial attentions of each network, the one that trains best for a while.
+"""Restarts: of several initial scorers per network, training starts from the one that trains best for a while.
 
-What attention learns depends on where it starts (Knyazev et al. 2019, section 4.2), and many networks train at once.
+What attention learns depends on its initial weights (Knyazev et al. 2019, section 4.2).
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from jattn.training import Params, TrainConfig, TrainState
 
 from .stages import InitialWeights, StageTrainer
 
-EPOCH_FRACTION = 0.1  # of the epochs, for which all of them train
-POOLING = "pool_"  # what names of attention's parameters begin with
+EPOCH_FRACTION = 0.1  # of the epochs, for which all initial scorers are trained
+POOLING = "pool_"  # prefix of the names of attention's parameters
 
 
 def best_restart(
@@ -30,24 +30,23 @@ def best_restart(
     num_restarts: int,
     labels: Float[np.ndarray, "seeds nodes"] | None,
 ) -> InitialWeights:
-    """Trains networks with several initial attentions each for a tenth of the epochs, as a stage of its own.
+    """Trains each network with several initial scorers for a tenth of the epochs, as a stage of its own.
 
     Args:
-      stages: of the networks that are to be trained.
+      stages: trains the networks afterwards.
       network: the architecture.
       config: how to train it.
-      epochs: for how long.
-      num_restarts: initial attentions of each network, the first of them its own; all else that is drawn is the same.
-      labels: target attention of each network, where it is not that of the graphs.
+      epochs: the epochs of the training afterwards.
+      num_restarts: initial scorers per network; the first is the one that its seed draws. All else is the same.
+      labels: target attention of each network, if it is not that of the graphs.
 
     Returns:
-      For `Stages.train` of all networks: the attention whose loss on the training graphs is least in the end. It is the
-      loss that is trained with, so neither test graphs nor true attention are looked at, unless attention is supervised
-      by it.
+      For `StageTrainer.train`: the initial scorers with the lowest training loss at the end. Neither test graphs nor,
+      without supervision, true attention are looked at.
     """
     seeds = np.repeat(stages.seeds, num_restarts).tolist()
-    train_ids = None if stages.train_ids is None else [own for own in stages.train_ids for _ in range(num_restarts)]
-    several = StageTrainer(stages.run, stages.settings, stages.graphs, stages.task, seeds, train_ids)
+    train_ids = None if stages.train_ids is None else [ids for ids in stages.train_ids for _ in range(num_restarts)]
+    several = stages.with_networks(stages.graphs, seeds, train_ids)
     several.chosen = stages.chosen
     attention = None if labels is None else np.repeat(labels, num_restarts, axis=0)
     starts = initial_attentions(network, stages.graphs, stages.seeds, num_restarts)
@@ -66,16 +65,17 @@ def best_restart(
     return InitialWeights(lambda state: with_attention(state, chosen), {"tried": num_restarts, "chosen": best.tolist()})
 
 
-def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[int], tried: int) -> Params:
-    """Initial parameters of attention, [seeds * tried, ...]: each network's own, then others that its seed makes."""
+def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[int], num_restarts: int) -> Params:
+    """Initial parameters of attention, [seeds * restarts, ...]; the first of each seed are those that it draws."""
     one = jax.tree.map(jnp.asarray, pad(select(graphs, np.arange(1))))
 
     @jax.jit
     @jax.vmap
     def init(key: jax.Array) -> Params:
-        return {name: of for name, of in network.init(key, one)["params"].items() if name.startswith(POOLING)}
+        params = network.init(key, one)["params"]
+        return {name: layer for name, layer in params.items() if name.startswith(POOLING)}
 
-    keys = [key if not i else jax.random.fold_in(key, i) for key in map(seed_key, seeds) for i in range(tried)]
+    keys = [key if not i else jax.random.fold_in(key, i) for key in map(seed_key, seeds) for i in range(num_restarts)]
     return init(jnp.stack(keys))
 
 
@@ -85,10 +85,10 @@ def seed_key(seed: int) -> jax.Array:
 
 
 def with_attention(state: TrainState, starts: Params) -> TrainState:
-    """A state before training with other parameters of attention; the optimiser's is zeros anyway."""
+    """A state before training with other parameters of attention; the state of the optimiser is zeros anyway."""
 
-    def moved(x: jax.Array, own: jax.Array) -> jax.Array:
-        return jax.device_put(x, own.sharding)  # where the other weights are, too
+    def place(x: jax.Array, replaced: jax.Array) -> jax.Array:
+        return jax.device_put(x, replaced.sharding)
 
-    replaced = {name: jax.tree.map(moved, of, state.params[name]) for name, of in starts.items()}
+    replaced = {name: jax.tree.map(place, layer, state.params[name]) for name, layer in starts.items()}
     return state._replace(params={**state.params, **replaced})

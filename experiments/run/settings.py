@@ -1,11 +1,13 @@
-"""What all experiments can be told, the networks that it describes, and the command line."""
+"""The settings of an experiment, in groups, and the network and training that they describe.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+A group checks its own values; what concerns several groups is checked by `Settings`. Each setting says what another
+value of it affects: nothing, the data, training or evaluation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal, TypeVar
-
-import tyro
+from typing import Literal
 
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.nn import (
@@ -21,64 +23,46 @@ from jattn.nn import (
 )
 from jattn.training import Task, TrainConfig
 
-from .devices import RunOptions
-from .errors import expect_no_empty, fail
+from .devices import ProcessSettings, RunSettings
+from .groups import Checked
 
 Attention = Literal["none", "unsupervised", "supervised", "weak", "ground_truth"]
+Pooling = AttentionPoolingConfig | DiffPoolConfig
 
 
 @dataclass(frozen=True)
-class Settings(RunOptions):
-    """Settings common to all experiments; each gives them its own defaults."""
+class DataSettings(Checked):
+    """The data set."""
 
     data_dir: Path | None = setting(None, "location")
-    """Folder (or zip) of the published data set; it is generated where not given."""
-    seeds: int = setting(10, "evaluation", of_preset=False)
-    """Networks to train, all at once, each with its own initial weights and order of graphs. They are spread over the
-    largest number of devices that divides theirs; where that is half of all or less, several devices share the batches
-    of each."""
-    seed: int = setting(0, "training", of_preset=False)
-    """The first of the seeds."""
-    validation: bool = setting(False, "evaluation")
-    """Evaluate on the validation split, to choose settings, in place of the test subsets."""
-    best: bool = setting(False, "evaluation")
-    """Evaluate for each seed the weights of the checkpoint that did best on the validation split, in place of the last
-    ones. All checkpoints are of the last stage's network."""
-    leave_one_out_auc: bool = setting(False, "evaluation", of_preset=False)
-    """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
+    """Folder (or zip) of the published data set; by default it is generated."""
 
-    attention: Attention = setting("weak", "training")
-    """none: global pooling, or DiffPool with --clusters. weak: supervised by a teacher's leave-one-out attribution.
-    ground_truth: the target itself, an upper bound."""
-    pooling: Literal["threshold", "topk"] = setting("threshold", "training")
-    """Which nodes a pooling keeps: those with attention above --threshold, or a share --ratio of them."""
-    threshold: float = setting(0.05, "training")
-    """Attention at or under which a node is dropped."""
-    ratio: float = setting(1.0, "training")
-    """Share of a graph's nodes that top-k pooling keeps."""
-    clusters: int | None = setting(None, "training")
-    """Clusters that DiffPool makes of a graph's nodes, where --attention is none; no DiffPool where None."""
-    pool_before: tuple[int, ...] = setting((1,), "training")
-    """Convolutions, counted from 0, that have a pooling before them."""
-    scorer: Literal["linear", "mlp", "gnn"] = setting("linear", "training")
-    """What computes attention: a projection, an MLP or a graph network."""
-    scorer_hidden: int = setting(32, "training")
-    """Hidden units of an MLP that computes attention, or filters of a graph network that does."""
-    scorer_layers: int = setting(3, "training")
-    """Convolutions of a graph network that computes attention."""
-    score_from: Literal["current", "previous"] = setting("previous", "training")
-    """Attention is computed from the features being pooled, or from those that entered the convolution before."""
-    init: Literal["normal", "uniform", "default"] = setting("normal", "training")
-    """Distribution of attention's initial weights."""
-    init_scale: float = setting(1.0, "training")
-    """Standard deviation (normal) or bound (uniform) of attention's initial weights."""
-    restarts: int = setting(1, "training")
-    """Initial attentions of each network: all of them train for a tenth of the epochs, and training begins with the one
-    whose training loss is least then. Unsupervised attention needs it most."""
-    attention_weight: float = setting(100.0, "training")
-    """Weight of the attention loss (beta)."""
-    label_threshold: float = setting(0.0, "training")
-    """Leave-one-out labels under this count as 0, where --attention is weak; a graph's others then sum to 1 again."""
+
+@dataclass(frozen=True)
+class GeneratedData(DataSettings):
+    """The data set: the published one in --data-dir, or else a generated one."""
+
+    train_graphs: int = setting(30_000, "data")
+    """Training graphs of a generated set."""
+    test_graphs: int = setting(5_000, "data")
+    """Graphs of the validation split and of each test subset of a generated set."""
+    data_seed: int = setting(0, "data", of_preset=False)
+    """Seed of a generated set."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed, or has no effect on published data."""
+        super().validate()
+        expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
+        expect_at_least(0, data_seed=self.data_seed)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if self.data_dir is not None and field.metadata["affects"] == "data" and value != field.default:
+                raise ValueError(f"{field.name}: {value} is for a generated set, but --data-dir names a published one")
+
+
+@dataclass(frozen=True)
+class ModelSettings(Checked):
+    """The network apart from its pooling."""
 
     filters: tuple[int, ...] = setting((64, 64), "training")
     """Output features of each convolution."""
@@ -87,77 +71,19 @@ class Settings(RunOptions):
     aggregation: Aggregation = setting("mean", "training")
     """How a convolution aggregates neighbours."""
     hidden: int | None = setting(None, "training")
-    """Hidden units of each convolution's MLP; a linear map where None."""
+    """Hidden units of each convolution's MLP; None for a linear map."""
     readout: Readout = setting("sum", "training")
-    """How a graph's features are computed from those of its nodes."""
+    """How the features of a graph are computed from those of its nodes."""
     dropout: float = setting(0.0, "training")
-    """Rate of dropout before the output map."""
-    compact: bool = setting(False, "nothing")
-    """After a pooling, compute the rows of kept nodes alone: the same result, quicker where convolutions are wide. A
-    device's seeds train one after another then, in place of all at once."""
+    """Dropout rate before the output map."""
 
-    epochs: int = setting(300, "training")
-    """Epochs to train."""
-    decay_epochs: tuple[int, ...] = setting((280,), "training")
-    """Epochs at whose start the learning rate is divided by 10."""
-    teacher_epochs: int = setting(100, "training")
-    """Epochs to train the teacher without attention, where --attention is weak."""
-    teacher_decay_epochs: tuple[int, ...] = setting((90,), "training")
-    """Epochs at whose start the teacher's learning rate is divided by 10."""
-    learning_rate: float = setting(1e-3, "training")
-    """Adam's learning rate."""
-    weight_decay: float = setting(1e-4, "training")
-    """L2 decay of all weights."""
-    batch_size: int = setting(32, "training")
-    """Graphs a training step."""
-    precision: Precision = setting("highest", "training")
-    """How convolutions compute in training: in float32 (highest), with quicker products on GPUs and TPUs (default), or
-    in bfloat16. Weights, attention and losses are float32 always, and so are leave-one-out and tests."""
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        self.network(outputs=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_at_least(1, seeds=self.seeds, restarts=self.restarts, batch_size=self.batch_size)
-        expect_at_least(1, epochs=self.epochs, teacher_epochs=self.teacher_epochs)
-        expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers, clusters=self.clusters)
-        expect_seeds(self.seed, self.seeds)
-        expect_at_least(0, init_scale=self.init_scale, label_threshold=self.label_threshold)
-        expect_at_least(0, attention_weight=self.attention_weight)
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
-        for name in ("threshold", "ratio"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
-        for name in ("decay_epochs", "teacher_decay_epochs"):
-            if min(getattr(self, name), default=1) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, epochs count from 1")
-        self.teacher(1)  # these refuse the rest of what a network and its training can't have
-        self.training("regression")
-        self._check_poolings()
-
-        if self.restarts > 1 and self.attention in ("none", "ground_truth"):
-            raise ValueError(f"restarts: with attention={self.attention} there are no weights of attention to choose")
-        if self.leave_one_out_auc and self.attention != "none":
-            raise ValueError(f"leave_one_out_auc: attention={self.attention} has an AUC of its own; leave it out")
-
-    def _check_poolings(self) -> None:
-        attention, last = self.attention != "none", len(self.filters) - 1
-        if self.clusters is not None and attention:
-            raise ValueError(f"clusters: DiffPool goes without attention={self.attention}; say --attention none")
-        if not attention and self.clusters is None:
-            return
-        if not self.pool_before:
-            wanted = f"attention={self.attention}" if attention else f"clusters={self.clusters}"
-            raise ValueError(f"pool_before: {wanted} needs at least one pooling")
-        previous = attention and self.score_from == "previous"
-        if previous and len(self.filters) == 1:
-            raise ValueError("filters: with one convolution there are no previous features; say --score-from current")
-        for place in self.pool_before:
-            first, where = (1, " with score_from=previous") if previous else (0, "")
-            if not first <= place <= last:
-                raise ValueError(f"pool_before: {place} is not allowed{where}, expected {first} to {last}")
-
-    def teacher(self, outputs: int) -> Network:
-        """The network without attention."""
+    def network(self, outputs: int, poolings: tuple[Pooling | None, ...] = ()) -> Network:
+        """The network, with a pooling before each convolution that has one."""
         return Network(
             filters=self.filters,
             order=self.order,
@@ -166,13 +92,72 @@ class Settings(RunOptions):
             readout=self.readout,
             outputs=outputs,
             dropout=self.dropout,
+            poolings=poolings,
         )
 
-    def network(self, outputs: int) -> Network:
-        """The network, with attention or DiffPool where there is some."""
+
+@dataclass(frozen=True)
+class AttentionSettings(Checked):
+    """Pooling and the attention that it goes by."""
+
+    attention: Attention = setting("weak", "training")
+    """Supervision of attention. none: global pooling, or DiffPool with --clusters. weak: by a teacher's leave-one-out
+    attribution. ground_truth: the target itself in place of attention, an upper bound."""
+    pooling: Literal["threshold", "topk"] = setting("threshold", "training")
+    """Nodes that a pooling keeps: those with attention above --threshold, or a fraction --ratio of them."""
+    threshold: float = setting(0.05, "training")
+    """Nodes with attention at or below this are dropped."""
+    ratio: float = setting(1.0, "training")
+    """Fraction of a graph's nodes that top-k pooling keeps."""
+    clusters: int | None = setting(None, "training")
+    """Clusters per graph of DiffPool, with --attention none; None for no DiffPool."""
+    pool_before: tuple[int, ...] = setting((1,), "training")
+    """Convolutions, counted from 0, that have a pooling before them."""
+    scorer: Literal["linear", "mlp", "gnn"] = setting("linear", "training")
+    """What computes attention: a projection, an MLP or a graph network."""
+    scorer_hidden: int = setting(32, "training")
+    """Hidden units of an MLP scorer, or filters of a graph network scorer."""
+    scorer_layers: int = setting(3, "training")
+    """Convolutions of a graph network scorer."""
+    score_from: Literal["current", "previous"] = setting("previous", "training")
+    """Features that the scorer reads: those being pooled, or those that entered the convolution before."""
+    init: Literal["normal", "uniform", "default"] = setting("normal", "training")
+    """Distribution of the scorer's initial weights; default: uniform, within 1 / sqrt(inputs)."""
+    init_scale: float = setting(1.0, "training")
+    """Standard deviation (normal) or bound (uniform) of the scorer's initial weights."""
+    restarts: int = setting(1, "training")
+    """Initial scorers per network: all are trained for a tenth of the epochs, then training starts from the one with
+    the lowest training loss. Helps unsupervised attention most."""
+    attention_weight: float = setting(100.0, "training")
+    """Weight of the attention loss (beta)."""
+    label_threshold: float = setting(0.0, "training")
+    """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalised."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        expect_at_least(1, restarts=self.restarts, clusters=self.clusters)
+        expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers)
+        expect_at_least(0, init_scale=self.init_scale, attention_weight=self.attention_weight)
+        expect_at_least(0, label_threshold=self.label_threshold)
+        for name in ("threshold", "ratio"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
+        for place in self.pool_before:
+            if self.pool_before.count(place) > 1:
+                raise ValueError(f"pool_before: {place} is given twice; a convolution has one pooling before it")
+        if self.clusters is not None and self.attention != "none":
+            raise ValueError(f"clusters: DiffPool has no --attention {self.attention}; say --attention none")
+        if self.restarts > 1 and self.attention in ("none", "ground_truth"):
+            raise ValueError(f"restarts: --attention {self.attention} has no scorer to choose; leave it out")
+        if self.pooling_config() is not None and not self.pool_before:
+            wanted = f"--clusters {self.clusters}" if self.attention == "none" else f"--attention {self.attention}"
+            raise ValueError(f"pool_before: {wanted} needs at least one pooling")
+
+    def pooling_config(self) -> Pooling | None:
+        """The pooling: by attention, DiffPool, or none."""
         if self.attention == "none":
-            clusters = None if self.clusters is None else DiffPoolConfig(self.clusters)
-            return self.teacher(outputs).clone(poolings=self._placed(clusters))
+            return None if self.clusters is None else DiffPoolConfig(self.clusters)
         scorer = ScorerConfig(
             kind="ground_truth" if self.attention == "ground_truth" else self.scorer,
             hidden=self.scorer_hidden,
@@ -181,61 +166,203 @@ class Settings(RunOptions):
             init=self.init,
             scale=self.init_scale,
         )
-        rule = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
-        layer = AttentionPoolingConfig(rule, scorer, self.score_from)
-        return self.teacher(outputs).clone(poolings=self._placed(layer))
+        select = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
+        return AttentionPoolingConfig(select, scorer, self.score_from)
 
-    def _placed(
-        self, layer: AttentionPoolingConfig | DiffPoolConfig | None
-    ) -> tuple[AttentionPoolingConfig | DiffPoolConfig | None, ...]:
-        """A pooling before each convolution that is to have one; none at all where there is no pooling."""
-        return tuple(layer if i in self.pool_before else None for i in range(len(self.filters))) if layer else ()
+    def poolings(self, layers: int) -> tuple[Pooling | None, ...]:
+        """The pooling before each of `layers` convolutions; empty if there is no pooling at all.
+
+        Raises:
+          ValueError: a convolution in `pool_before` does not exist, or has no previous features to score from.
+        """
+        pooling = self.pooling_config()
+        if pooling is None:
+            return ()
+        first, condition = 0, ""
+        if self.attention != "none" and self.score_from == "previous":
+            first, condition = 1, " with --score-from previous"
+            if layers == 1:
+                raise ValueError("filters: one convolution has no previous features; say --score-from current")
+        for place in self.pool_before:
+            if not first <= place < layers:
+                raise ValueError(f"pool_before: {place} is not allowed{condition}, expected {first} to {layers - 1}")
+        return tuple(pooling if i in self.pool_before else None for i in range(layers))
+
+    @property
+    def loss_weight(self) -> float:
+        """The weight of the attention loss, 0 without a target."""
+        return self.attention_weight if self.attention in ("supervised", "weak") else 0.0
+
+
+@dataclass(frozen=True)
+class OptimiserSettings(Checked):
+    """How networks are trained."""
+
+    epochs: int = setting(300, "training")
+    """Epochs to train."""
+    decay_epochs: tuple[int, ...] = setting((280,), "training")
+    """Epochs at the start of which the learning rate is divided by 10."""
+    teacher_epochs: int = setting(100, "training")
+    """With --attention weak: epochs to train the teacher, which has no attention."""
+    teacher_decay_epochs: tuple[int, ...] = setting((90,), "training")
+    """Epochs at the start of which the teacher's learning rate is divided by 10."""
+    learning_rate: float = setting(1e-3, "training")
+    """Adam's learning rate."""
+    weight_decay: float = setting(1e-4, "training")
+    """L2 decay of all weights."""
+    batch_size: int = setting(32, "training")
+    """Graphs per training step."""
+    precision: Precision = setting("highest", "training")
+    """Precision of convolutions in training: float32 (highest), faster products on GPUs and TPUs (default), or
+    bfloat16. Weights, attention, losses, leave-one-out and tests are float32 always."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        expect_at_least(1, epochs=self.epochs, teacher_epochs=self.teacher_epochs, batch_size=self.batch_size)
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not allowed, expected more than 0")
+        for name in ("decay_epochs", "teacher_decay_epochs"):
+            epochs = getattr(self, name)
+            expect_at_least(1, **{name: min(epochs, default=1)})
+            for epoch in epochs:
+                if epochs.count(epoch) > 1:
+                    raise ValueError(f"{name}: {epoch} is given twice")
+        self.training("regression", attention_weight=0.0, compact=False)
+
+    def training(self, task: Task, attention_weight: float, compact: bool) -> TrainConfig:
+        """How the network is trained."""
+        return TrainConfig(
+            task=task,
+            attention_weight=attention_weight,
+            learning_rate=self.learning_rate,
+            decay_epochs=self.decay_epochs,
+            weight_decay=self.weight_decay,
+            precision=self.precision,
+            compact=compact,
+        )
+
+    def teacher_training(self, task: Task) -> TrainConfig:
+        """How the teacher is trained, which has no attention."""
+        config = self.training(task, attention_weight=0.0, compact=False)
+        return replace(config, decay_epochs=self.teacher_decay_epochs)
+
+    def late_decays(self, teacher: bool) -> Mapping[str, str]:
+        """For each setting with a decay after the last epoch, which is never reached: a line that says so.
+
+        Args:
+          teacher: whether a teacher is trained.
+        """
+        schedules = [("decay_epochs", "--epochs", self.epochs)]
+        schedules += [("teacher_decay_epochs", "--teacher-epochs", self.teacher_epochs)] * teacher
+        return {
+            name: f"{max(getattr(self, name))} is after the last epoch, {flag} {epochs}"
+            for name, flag, epochs in schedules
+            if max(getattr(self, name), default=0) > epochs
+        }
+
+
+@dataclass(frozen=True)
+class SeedSettings(Checked):
+    """The networks that are trained, one per seed, and tested on all test subsets with their last weights."""
+
+    seeds: int = setting(10, "evaluation", of_preset=False)
+    """Networks to train, all at once, each with its own initial weights and order of graphs. They are spread over the
+    largest number of devices that divides theirs; if that is half of all or less, several devices share the batches
+    of each."""
+    seed: int = setting(0, "training", of_preset=False)
+    """The first seed."""
+
+    @property
+    def all_seeds(self) -> range:
+        """Every seed."""
+        return range(self.seed, self.seed + self.seeds)
+
+    # Data without a validation split and without true attention offer no choice here.
+    @property
+    def validation(self) -> bool:
+        """Whether the validation split is evaluated in place of the test subsets."""
+        return False
+
+    @property
+    def best(self) -> bool:
+        """Whether the best checkpoint of each seed is evaluated in place of the last weights."""
+        return False
+
+    @property
+    def leave_one_out_auc(self) -> bool:
+        """Whether networks without pooling get an attention AUC from leave-one-out."""
+        return False
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        expect_at_least(1, seeds=self.seeds)
+        expect_seeds(self.seed, self.seeds)
+
+
+@dataclass(frozen=True)
+class EvaluationSettings(SeedSettings):
+    """The networks that are trained, one per seed, and how they are tested."""
+
+    validation: bool = setting(False, "evaluation")
+    """Evaluate on the validation split, to choose settings, in place of the test subsets."""
+    best: bool = setting(False, "evaluation")
+    """Evaluate, for each seed, the checkpoint of the last stage with the highest accuracy on the validation split, in
+    place of the last weights."""
+    leave_one_out_auc: bool = setting(False, "evaluation", of_preset=False)
+    """Without pooling: take attention from leave-one-out on the evaluated graphs, for its AUC. Takes minutes."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        if self.best and self.validation:
+            raise ValueError("best: with --validation the same graphs would choose and score; leave one of them out")
+
+
+@dataclass(frozen=True)
+class ExperimentRun(RunSettings):
+    """Where a run is kept, what it shows, and how it is executed; nothing of this changes results."""
+
+    compact: bool = setting(False, "nothing")
+    """After a pooling, compute the rows of surviving nodes alone: the same result, faster if convolutions are wide. The
+    seeds of a device then train one after another."""
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """Settings of an experiment; each experiment has its own data and defaults."""
+
+    data: DataSettings = DataSettings()
+    model: ModelSettings = ModelSettings()
+    attention: AttentionSettings = AttentionSettings()
+    optimiser: OptimiserSettings = OptimiserSettings()
+    evaluation: SeedSettings = SeedSettings()
+    run: ExperimentRun = ExperimentRun()
+    processes: ProcessSettings = ProcessSettings()
+
+    def validate(self) -> None:
+        """Raises `ValueError` if groups contradict each other."""
+        self.network(outputs=1)
+        if self.evaluation.leave_one_out_auc and self.attention.attention != "none":
+            why = f"--attention {self.attention.attention} has an AUC of its own"
+            raise ValueError(f"leave_one_out_auc: {why}; leave it out")
+        if self.processes.coordinator is not None and self.run.devices != "all":
+            raise ValueError("devices: with --coordinator each process uses all of its devices; leave it out")
+
+    def network(self, outputs: int) -> Network:
+        """The network, with its poolings."""
+        poolings = self.attention.poolings(len(self.model.filters))
+        return self.model.network(outputs, poolings)
+
+    def teacher(self, outputs: int) -> Network:
+        """The teacher: the same network without pooling."""
+        return self.model.network(outputs)
 
     def training(self, task: Task) -> TrainConfig:
         """How the network is trained."""
-        supervised = self.attention in ("supervised", "weak")
-        return self._training(task, self.decay_epochs, self.attention_weight if supervised else 0.0)
+        return self.optimiser.training(task, self.attention.loss_weight, self.run.compact)
 
     def teacher_training(self, task: Task) -> TrainConfig:
         """How the teacher is trained."""
-        return self._training(task, self.teacher_decay_epochs, 0.0)
-
-    def _training(self, task: Task, decay: tuple[int, ...], attention_weight: float) -> TrainConfig:
-        learning_rate, weight_decay, precision = self.learning_rate, self.weight_decay, self.precision
-        return TrainConfig(task, attention_weight, learning_rate, decay, weight_decay, precision, self.compact)
-
-
-Configured = TypeVar("Configured", bound=Settings)
-
-
-def parse(
-    presets: Mapping[str, Configured], default: str, arguments: Sequence[str], program: str, about: str
-) -> tuple[str, Configured]:
-    """The preset's name and the settings that a command line asks for: `[PRESET] [--setting value ...]`.
-
-    Exits with a message where a preset or a setting is unknown or has a value that is not allowed.
-
-    Args:
-      presets: settings by name.
-      default: the preset where none is named.
-      arguments: the command line after the program's name.
-      program: how the program is called, for its help.
-      about: what it does, for its help.
-    """
-    expect_no_empty(arguments)
-    named = bool(arguments) and not arguments[0].startswith("-")
-    name = arguments[0] if named else default
-    if name not in presets:
-        fail(f"preset {name!r} is not known; expected one of: {', '.join(presets)}")
-    listing = "\n".join(f"  {key}" + ("  (default)" if key == default else "") for key in presets)
-    try:
-        settings = tyro.cli(
-            type(presets[name]),
-            default=presets[name],
-            args=list(arguments[1:] if named else arguments),
-            prog=f"{program} [PRESET]",
-            description=f"{about}\n\nPresets; the defaults below are those of {name}:\n{listing}",
-        )
-    except ValueError as error:
-        fail(str(error))
-    return name, settings
+        return self.optimiser.teacher_training(task)

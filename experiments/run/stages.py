@@ -1,6 +1,6 @@
-"""The stages of a run, timed: training, shown and written down epoch by epoch, and leave-one-out labels.
+"""The stages of a run: training, with a metric line per epoch and checkpoints, and leave-one-out labels.
 
-Every stage goes on from where an interrupted run had come to.
+A stage continues where an interrupted run stopped.
 """
 
 import json
@@ -29,79 +29,120 @@ from jattn.training._devices import (
     is_main_process,
     to_host,
 )
+from jattn.training._seeds import Trainer
 
-from .checkpoints import Best, Checkpoints
+from .checkpoints import Best, Checkpoints, Saved
+from .devices import RunSettings
 from .folder import Run, RunError, read_lines
 from .identity import differences, fingerprint, training_identity
 from .monitoring import EventFile, resources
 from .progress import Progress, count_graphs
-from .settings import Settings
 from .signals import Terminated, defer_signals
 
-AUC_POINTS = 30  # training lines of a stage that give the AUC: in scikit-learn it takes as long as a short epoch
-AUC_NODES = 10_000_000  # nodes that these look at, in all; 3 seconds
+AUC_POINTS = 30  # training lines per stage with an AUC: scikit-learn takes as long for it as a short epoch
+AUC_NODES = 10_000_000  # nodes that these AUCs are computed from in all; 3 seconds
 LABELS_FORMAT = 2
 
 
 class InitialWeights(NamedTuple):
-    """Initial weights other than a seed's own.
+    """Initial weights other than those that a seed draws.
 
     Attributes:
-      change: gives a state before training those weights.
-      described: where they come from, in words, numbers and digests.
+      change: replaces the weights of a state before training.
+      identity: where they come from, as JSON.
     """
 
     change: Callable[[TrainState], TrainState]
-    described: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+
+class _Stage(NamedTuple):
+    """A stage that is about to train.
+
+    Attributes:
+      name: its name.
+      network: the architecture.
+      config: how it is trained.
+      epochs: the epochs to train.
+      training: the compiled epoch and the initial state.
+      validation: graphs that choose the best weights of each network; None to return the last ones.
+      began: the time at which it would have begun without an interruption.
+    """
+
+    name: str
+    network: Network
+    config: TrainConfig
+    epochs: int
+    training: Trainer
+    validation: GraphsTuple | None
+    began: float
 
 
 class StageTrainer:
-    """Trains some networks, all at once, in stages.
+    """Trains several networks at once, in stages.
 
     Attributes:
-      run: whose stages they are.
-      graphs: what they train on.
-      task: what they predict.
-      seconds: how long each stage took.
-      chosen: what a study chose, as a word; where it chooses something else later, stages that follow from that have
-        checkpoints of their own.
+      run: the run's folder.
+      options: how often to save, and what to show.
+      batch_size: graphs per training step.
+      graphs: the training graphs.
+      task: what is predicted.
+      seeds: the seed of each network.
+      train_ids: the graphs that each network trains on; None for all.
+      seconds: the time that each stage took.
+      chosen: a word for what a study chose. If the study chooses something else later, the stages that depend on it
+        have other checkpoints.
     """
 
     def __init__(
         self,
         run: Run,
-        settings: Settings,
+        options: RunSettings,
+        batch_size: int,
         graphs: GraphsTuple,
         task: Task,
         seeds: Sequence[int],
         train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
     ):
-        """Prepares them.
+        """Prepares stages.
 
         Args:
-          run: where checkpoints, labels and metric lines go.
-          settings: how many graphs a step has, how often to save, what to show.
-          graphs: host-side.
+          run: keeps checkpoints, labels and metric lines.
+          options: how often to save, and what to show.
+          batch_size: graphs per training step.
+          graphs: the host-side training graphs.
           task: what is predicted.
-          seeds: of each network.
-          train_ids: the graphs that each network trains on; all where not given.
+          seeds: the seed of each network.
+          train_ids: the graphs that each network trains on; None for all.
 
         Raises:
-          RunError: one of several processes would have nothing to do.
+          RunError: one of several processes would have no network to train.
         """
         try:
             devices_per_seed(len(seeds))
         except ValueError as error:
             raise RunError(str(error)) from error
-        self.run, self.settings, self.graphs, self.task = run, settings, graphs, task
-        self.seeds, self.train_ids = seeds, train_ids
+        self.run, self.options, self.batch_size = run, options, batch_size
+        self.graphs, self.task, self.seeds, self.train_ids = graphs, task, seeds, train_ids
         self.seconds: dict[str, float] = {}
         self.chosen = ""
-        self._digest = fingerprint(graphs)
+        self._graphs_fingerprint = fingerprint(graphs)
+
+    def with_networks(
+        self, graphs: GraphsTuple, seeds: Sequence[int], train_ids: Sequence[Int[np.ndarray, " _"]] | None
+    ) -> "StageTrainer":
+        """A trainer of other networks in the same run.
+
+        Args:
+          graphs: the host-side training graphs.
+          seeds: the seed of each network.
+          train_ids: the graphs that each network trains on; None for all.
+        """
+        return StageTrainer(self.run, self.options, self.batch_size, graphs, self.task, seeds, train_ids)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Notes how long a stage takes."""
+        """Records the time that a stage takes."""
         start = time.perf_counter()
         yield
         self.seconds[stage] = time.perf_counter() - start
@@ -116,68 +157,90 @@ class StageTrainer:
         validation: GraphsTuple | None = None,
         start: InitialWeights | None = None,
     ) -> Params:
-        """The weights of all networks after training.
+        """Trains all networks, from the last checkpoint if there is one, and returns their weights.
 
         Args:
           stage: its name.
           network: the architecture.
           config: how to train it.
-          epochs: how many.
-          attention: its target, where it is not that of the graphs.
-          validation: where the weights of each network are to be those of its checkpoint that does best on some graphs:
-            those graphs.
-          start: initial weights, where they are to be others.
+          epochs: the epochs to train.
+          attention: target attention of each network, if it is not that of the graphs.
+          validation: to return, for each network, the weights of the checkpoint with the highest accuracy on these
+            graphs in place of the last weights.
+          start: initial weights other than those that the seeds draw.
+
+        Raises:
+          RunError: the stage's checkpoints are of something else, or can't be written.
+          Terminated: the program was asked to end.
         """
-        batch_size, began = self.settings.batch_size, time.perf_counter()
+        began = time.perf_counter()
         training = prepare_seeds(
-            network, config, self.graphs, self.seeds, epochs, batch_size, attention, self.train_ids
+            network, config, self.graphs, self.seeds, epochs, self.batch_size, attention, self.train_ids
         )
         if start is not None:
             training = training._replace(state=start.change(training.state))
-        of = self._identity(network, config, epochs, attention, start)
-        events = self.run.folder / "tensorboard"
-        with defer_signals() as asked, Checkpoints(self._checkpoints(stage), of) as checkpoints:
-            saved = checkpoints.restore_latest(
-                training.state, None if validation is None else Best.none(training.state.params)
-            )
+        identity = self._identity(network, config, epochs, attention, start)
+        with defer_signals() as stop_requested, Checkpoints(self._checkpoints(stage), identity) as checkpoints:
+            no_best = None if validation is None else Best.none(training.state.params)
+            saved = checkpoints.restore_latest(training.state, no_best)
             with fail_together():
-                if saved.epoch < epochs:  # or else there may be lines of later stages
+                if saved.epoch < epochs:  # otherwise lines of later stages may follow
                     self.run.lines.truncate(stage, saved.epoch)
-            state, best = saved.state, saved.best
-            began -= saved.seconds  # as if all that was saved had just been trained
-            with (
-                Progress(stage, epochs, saved.epoch, self.settings.quiet) as progress,
-                EventFile(events / stage if self.settings.tensorboard else None, saved.epoch) as event_file,
-            ):
-                before = saved.seconds
-                for epoch in training.run(state, saved.epoch):
-                    state = epoch.state
-                    line = self._line(stage, epoch, epochs)
-                    seconds = time.perf_counter() - began
-                    line |= {"seconds": round(seconds, 3), **resources(self._graphs_per_epoch() / (seconds - before))}
-                    before = seconds
-                    ends = any_process(asked())
-                    due = epoch.number % self.settings.checkpoint_every == 0 or epoch.number == epochs
-                    if due and validation is not None and best is not None:  # others can't be: a cut would matter
-                        params = to_host(state.params)
-                        line["validation_accuracy"] = self._validate(network, params, validation)
-                        best = best.or_better(epoch.number, params, line["validation_accuracy"]["values"])
-                    with fail_together():
-                        self.run.lines.write(line)
-                        event_file.write(line)
-                        progress.show(line)
-                    if due or ends:
-                        checkpoints.save(epoch.number, state, seconds, best)
-                    if ends:
-                        break
+            began -= saved.seconds
+            prepared = _Stage(stage, network, config, epochs, training, validation, began)
+            last = self._train_epochs(prepared, saved, checkpoints, stop_requested)
             self.seconds[stage] = time.perf_counter() - began
-            ended = any_process(asked())
-        if ended:  # as another process was asked to
+            stopped = any_process(stop_requested())
+        if stopped:  # another process was asked to end
             raise Terminated
-        return to_host(state.params) if best is None else best.params
+        return to_host(last.state.params) if last.best is None else last.best.params
+
+    def _train_epochs(
+        self, stage: _Stage, saved: Saved, checkpoints: Checkpoints, stop_requested: Callable[[], bool]
+    ) -> Saved:
+        """Trains from a checkpoint to the last epoch, or until the program is asked to end, and returns the last state.
+
+        Writes a metric line for each epoch, and checkpoints.
+        """
+        event_folder = self.run.folder / "tensorboard" / stage.name if self.options.tensorboard else None
+        last = saved
+        with (
+            Progress(stage.name, stage.epochs, saved.epoch, self.options.quiet) as progress,
+            EventFile(event_folder, saved.epoch) as event_file,
+        ):
+            for epoch in stage.training.run(saved.state, saved.epoch):
+                line = self._line(stage.name, epoch, stage.epochs)
+                seconds = time.perf_counter() - stage.began
+                speed = self._graphs_per_epoch() / (seconds - last.seconds)
+                line |= {"seconds": round(seconds, 3), **resources(speed)}
+                last = Saved(epoch.number, epoch.state, seconds, last.best)
+                stopping = any_process(stop_requested())
+                due = epoch.number % self.options.checkpoint_every == 0 or epoch.number == stage.epochs
+                if (
+                    due and stage.validation is not None and last.best is not None
+                ):  # a stop never counts, or a resumed run would differ
+                    params = to_host(epoch.state.params)
+                    line["validation_accuracy"] = self._validate(
+                        stage.network, params, stage.validation, stage.config.compact
+                    )
+                    best = last.best.or_better(epoch.number, params, line["validation_accuracy"]["values"])
+                    last = last._replace(best=best)
+                with fail_together():
+                    self.run.lines.write(line)
+                    event_file.write(line)
+                    progress.show(line)
+                if due or stopping:
+                    checkpoints.save(*last)
+                if stopping:
+                    break
+        return last
 
     def final_loss(self, stage: str) -> Float[np.ndarray, " seeds"]:
-        """The loss of every network in the last epoch of a stage."""
+        """The loss of each network in the last epoch of a stage.
+
+        Raises:
+          RunError: the stage has no metric lines.
+        """
         values = [[0.0] * len(self.seeds)]
         with fail_together():
             if is_main_process():
@@ -197,14 +260,14 @@ class StageTrainer:
         attention: Float[np.ndarray, "seeds nodes"] | None,
         start: InitialWeights | None,
     ) -> dict[str, Any]:
-        """That of the weights that `train` gives; its arguments."""
+        """The identity of the weights that `train` returns for the same arguments."""
         return training_identity(
             network,
             config,
             epochs=epochs,
-            batch_size=self.settings.batch_size,
+            batch_size=self.batch_size,
             seeds=self.seeds,
-            start={} if start is None else start.described,
+            start={} if start is None else start.identity,
             data=self._fingerprints(attention=attention, train_ids=self.train_ids),
         )
 
@@ -212,11 +275,12 @@ class StageTrainer:
         return self.run.folder / "checkpoints" / "-".join(filter(None, [stage.replace(" ", "-"), self.chosen]))
 
     def _fingerprints(self, **others: Any) -> dict[str, str]:
-        """Digests of the graphs and of what else something depends on, by name."""
-        return {"graphs": self._digest} | {name: fingerprint(of) for name, of in others.items() if of is not None}
+        """Fingerprints of the training graphs and of other arrays, by name."""
+        arrays = {name: value for name, value in others.items() if value is not None}
+        return {"graphs": self._graphs_fingerprint} | {name: fingerprint(value) for name, value in arrays.items()}
 
     def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
-        """What an epoch's predictions say."""
+        """The metrics of an epoch: loss, accuracy and, in some epochs, attention AUC."""
         predictions, nodes = to_host(epoch.predictions), len(self.seeds) * int(self.graphs.n_node.sum())
         line = {
             "stage": stage,
@@ -231,65 +295,68 @@ class StageTrainer:
         return line
 
     def _graphs_per_epoch(self) -> int:
-        """Graphs that all networks together see in an epoch."""
+        """The number of graphs that all networks together see in an epoch."""
         return len(self.seeds) * len(self.graphs.n_node) if self.train_ids is None else sum(map(len, self.train_ids))
 
     def _accuracy(self, predictions: Predictions) -> dict[str, Any]:
-        """That of each network's own graphs."""
+        """The accuracy of each network on the graphs that it trains on."""
         label = self.graphs.globals["label"]
         train_ids = self.train_ids or [np.arange(len(label))] * len(self.seeds)
-        said = zip(predictions.prediction, train_ids, strict=True)
-        return mean_std([accuracy(of_seed[own], label[own], self.task) for of_seed, own in said])
+        pairs = zip(predictions.prediction, train_ids, strict=True)
+        return mean_std([accuracy(prediction[ids], label[ids], self.task) for prediction, ids in pairs])
 
-    def _validate(self, network: Network, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
-        predictions = predict_seeds(network, params, graphs, compact=self.settings.compact)
-        label = graphs.globals["label"]
+    def _validate(self, network: Network, params: Params, graphs: GraphsTuple, compact: bool) -> dict[str, Any]:
+        """The accuracy of each network on some graphs."""
+        predictions, label = predict_seeds(network, params, graphs, compact=compact), graphs.globals["label"]
         return mean_std([accuracy(prediction, label, self.task) for prediction in predictions.prediction])
 
     def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
-        """Against the true attention, also where a teacher's labels are the target."""
+        """The AUC of each pooling layer against the true attention, even if a teacher's labels are the target."""
         truth = self.graphs.nodes["attention"]
         layers = zip(predictions.attention, entered_masks(predictions), strict=True)
-        return [mean_std([attention_auc(a, truth, p) for a, p in zip(*layer, strict=True)]) for layer in layers]
+        return [
+            mean_std([attention_auc(alpha, truth, mask) for alpha, mask in zip(*layer, strict=True)])
+            for layer in layers
+        ]
 
     def leave_one_out_labels(
-        self, stage: str, file: Path, teacher: Network, params: Params, least: float = 0.0
+        self, stage: str, file: Path, teacher: Network, params: Params, threshold: float = 0.0
     ) -> Float[np.ndarray, "seeds nodes"]:
-        """The teacher's leave-one-out labels: the file's, where there is one, or else new ones.
+        """The teachers' leave-one-out labels: those in the file, or else new ones, which are written to it.
 
-        Those under `least` are 0. The others need not be normalised again, as the loss does that.
+        Labels below `threshold` are 0; the loss renormalises the others.
 
         Raises:
-          RunError: the file's are of other weights or graphs, or of another format.
+          RunError: the file has labels of other weights or graphs, or another format.
         """
-        start, of = time.perf_counter(), training_identity(teacher, data=self._fingerprints(weights=params))
-        before = None
+        start, identity = time.perf_counter(), training_identity(teacher, data=self._fingerprints(weights=params))
+        kept = None
         with fail_together():
             if is_main_process():
-                before = self._read_labels(file, of)
-        if any_process(before is not None):
-            nothing = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32), np.float32(0)
-            target, seconds = broadcast_from_main(before or nothing)
+                kept = self._read_labels(file, identity)
+        if any_process(kept is not None):
+            shapes = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32), np.float32(0)
+            target, seconds = broadcast_from_main(kept or shapes)
         else:
-            with count_graphs(stage, len(self.graphs.n_node), self.settings.quiet) as done:
-                target = np.asarray(leave_one_out_seeds(teacher, params, self.graphs, self.task, done).target)
+            with count_graphs(stage, len(self.graphs.n_node), self.options.quiet) as report:
+                target = np.asarray(leave_one_out_seeds(teacher, params, self.graphs, self.task, report).target)
             seconds = np.float32(time.perf_counter() - start)
             with fail_together():
                 if is_main_process():
-                    described = {"format": LABELS_FORMAT, "of": json.dumps(of)}
+                    described = {"format": LABELS_FORMAT, "of": json.dumps(identity)}
                     write_arrays(file, {**described, "target": target, "seconds": seconds})
         self.seconds[stage] = float(seconds)
-        return np.where(target < least, 0, target)
+        return np.where(target < threshold, 0, target)
 
-    def _read_labels(self, file: Path, of: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-        """The labels in a file and the seconds that they took; None where there are none, or they are damaged."""
+    def _read_labels(self, file: Path, identity: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+        """The labels in a file and the seconds that they took; None if there are none, or they are damaged."""
         try:
             found = read_arrays(file)
-        except (ValueError, OSError, EOFError, BadZipFile):  # which are made anew
+        except (ValueError, OSError, EOFError, BadZipFile):  # they are made again
             return None
         remedy, number = "remove it, and the same command makes it again", found.get("format")
         expect_format(file, None if number is None else int(number), LABELS_FORMAT, remedy, RunError)
-        changed = differences(json.loads(str(found["of"])), of)
+        changed = differences(json.loads(str(found["of"])), identity)
         if changed:
             why = f"{file} has labels of another teacher or other graphs; {remedy}"
             raise RunError("\n  ".join([why, *map(str, changed)]))

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from jattn.io import to_jsonable
 from jattn.io._files import expect_format
 
 from .. import tu
-from ..run.command import Experiment, GeneratedSettings
+from ..run.command import Experiment
 from ..run.errors import fail
 from ..run.folder import RunError
+from ..run.groups import entries, flat, with_changes
 from ..run.identity import DATA, RESULTS, settings_differences, settings_of
 from ..run.program import PACKAGE
+from ..run.settings import GeneratedData
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
 FORMAT = 2  # of a sweep's definition
@@ -100,9 +102,9 @@ class Job(NamedTuple):
     @property
     def trained(self) -> list[tuple[int, int]]:
         """The seed of its graphs and its own, of every network, in the order of its results."""
-        settings, first = self.settings, getattr(self.settings, "data_seed", 0)
-        draws = range(first, first + getattr(settings, "data_seeds", 1))
-        return list(itertools.product(draws, range(settings.seed, settings.seed + settings.seeds)))
+        data, first = self.settings.data, getattr(self.settings.data, "data_seed", 0)
+        draws = range(first, first + getattr(data, "data_seeds", 1))
+        return list(itertools.product(draws, self.settings.evaluation.all_seeds))
 
     @property
     def networks(self) -> int:
@@ -145,7 +147,7 @@ def jobs_of_row(grid: Grid, preset: str, values: Mapping[str, str], data_seed: i
         own = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
         name = "_".join([preset, *_shortened(varied), *data, own])
         said = ["--seed", str(first), "--seeds", str(len(seeds))]
-        of_seeds = replace(settings, seed=first, seeds=len(seeds))
+        of_seeds = with_changes(settings, seed=first, seeds=len(seeds))
         jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, of_row, experiment))
     return jobs
 
@@ -161,7 +163,8 @@ def _shortened(varied: Sequence[str]) -> list[str]:
 
 def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[str]:
     """A varied setting on the command line; a value with spaces is of several parts where the setting has several."""
-    default = getattr(experiment.presets.get(preset), name.replace("-", "_"), None)
+    known = experiment.presets.get(preset)
+    default = {field.name: of for _, field, of in entries(known)}.get(name.replace("-", "_")) if known else None
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):
             fail(f"vary: {name}={value} is not allowed, expected true or false")
@@ -178,7 +181,7 @@ def find(name: str, arguments: Sequence[str]) -> Experiment:
 
 def is_drawn(job: Job, settings: Mapping[str, Any]) -> bool:
     """Whether a run of a job is on drawn data rather than published ones, by its settings as JSON has them."""
-    return isinstance(job.settings, GeneratedSettings) and settings.get("data_dir") is None
+    return isinstance(job.settings.data, GeneratedData) and settings.get("data_dir") is None
 
 
 def definition(grid: Grid, jobs: Sequence[Job]) -> dict[str, Any]:
@@ -230,10 +233,6 @@ def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[s
     for row, job in {job.row: job for job in jobs}.items():
         old = there["settings"].get(row)
         if old is not None:
-            kinds = (
-                ["data", *RESULTS]
-                if is_drawn(job, old) == is_drawn(job, to_jsonable(job.of_row))
-                else [*DATA, *RESULTS]
-            )
+            kinds = ["data", *RESULTS] if is_drawn(job, old) == is_drawn(job, flat(job.of_row)) else [*DATA, *RESULTS]
             lines += [f"{row}: {of}" for of in settings_differences(old, job.of_row, kinds)]
     return lines

@@ -11,6 +11,7 @@ from cases import slow
 from experiments import colors
 from experiments.run import protocol
 from experiments.run.folder import read_lines
+from experiments.run.groups import with_changes
 from jattn.io import load_network
 from jattn.nn import DiffPoolConfig
 
@@ -70,9 +71,9 @@ def test_a_seed_trains_the_same_among_others_and_alone(tmp_path):
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = colors.PRESETS[preset]
     network = settings.network(outputs=1)
-    assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
+    assert bool(network.poolings) == (settings.attention.attention != "none" or preset == "diffpool")
     assert (network.order == 1) == ("gin" in preset or "gcn" in preset)
-    assert (settings.dimension == 32) == preset.endswith("-h")
+    assert (settings.data.dimension == 32) == preset.endswith("-h")
     if preset == "diffpool":
         assert network.poolings == (None, DiffPoolConfig(4))
     elif network.poolings:
@@ -115,27 +116,42 @@ def test_published_files_are_read(shared, tmp_path):
     [
         (["wek"], r"preset 'wek' is not known; expected one of: weak, weak-d,"),
         (["--epochz", "3"], "epochz"),
-        (["--epochs", "0"], "epochs: 0 is not allowed, expected at least 1"),
+        (["--epochs", "0"], "--epochs: 0 is not allowed, expected at least 1"),
         (["--epochs", "many"], "many"),
         (["--pooling", "best"], "best"),
         (["--dimension", "2"], "dimension"),
-        (["--dropout", "1.5"], "dropout: 1.5 is not allowed"),
-        (["--hidden", "0"], "hidden: 0 is not allowed"),
-        (["--decay-epochs", "0"], "decay_epochs: (0,) is not allowed"),
-        (["--pool-before", "7"], "pool_before: 7 is not allowed"),
-        (["--score-from", "previous", "--pool-before", "0"], "pool_before: 0 is not allowed with score_from=previous"),
-        (["diffpool", "--pool-before", "2"], "pool_before: 2 is not allowed, expected 0 to 1"),
-        (["diffpool", "--clusters", "0"], "clusters: 0 is not allowed, expected at least 1"),
-        (["weak", "--leave-one-out-auc"], "leave_one_out_auc: attention=weak has an AUC of its own; leave it out"),
-        (["weak", "--clusters", "4"], "clusters: DiffPool goes without attention=weak; say --attention none"),
+        (["--dropout", "1.5"], "--dropout: 1.5 is not allowed"),
+        (["--hidden", "0"], "--hidden: 0 is not allowed"),
+        (["--decay-epochs", "0"], "--decay-epochs: 0 is not allowed"),
+        (["--pool-before", "7"], "--pool-before: 7 is not allowed"),
+        (
+            ["--score-from", "previous", "--pool-before", "0"],
+            "--pool-before: 0 is not allowed with --score-from previous",
+        ),
+        (["diffpool", "--pool-before", "2"], "--pool-before: 2 is not allowed, expected 0 to 1"),
+        (["diffpool", "--clusters", "0"], "--clusters: 0 is not allowed, expected at least 1"),
+        (["weak", "--leave-one-out-auc"], "--leave-one-out-auc: --attention weak has an AUC of its own; leave it out"),
+        (["weak", "--clusters", "4"], "--clusters: DiffPool has no --attention weak; say --attention none"),
         (["--data-dir", "/nowhere"], "/nowhere"),
-        (["--train-graphs", "-4"], "train_graphs: -4 is not allowed"),
-        (["--test-graphs", "0"], "test_graphs: 0 is not allowed"),
-        (["--threshold", "nan"], "threshold: nan is not allowed"),
-        (["--threshold", "2"], "threshold: 2.0 is not allowed"),
-        (["--learning-rate", "nan"], "learning_rate: nan is not allowed"),
-        (["--filters", "8"], "with one convolution there are no previous features"),
-        (["--data-dir", "x", "--dimension", "9"], "dimension: 9 is of a generated set"),
+        (["--train-graphs", "-4"], "--train-graphs: -4 is not allowed"),
+        (["--test-graphs", "0"], "--test-graphs: 0 is not allowed"),
+        (["--threshold", "nan"], "--threshold: nan is not allowed"),
+        (["--threshold", "2"], "--threshold: 2.0 is not allowed"),
+        (["--learning-rate", "nan"], "--learning-rate: nan is not allowed"),
+        (["--filters", "8"], "--filters: one convolution has no previous features"),
+        (["--pool-before", "1", "1"], "--pool-before: 1 is given twice; a convolution has one pooling before it"),
+        (["--pooling", "topk", "--ratio", "2"], "--ratio: 2.0 is not allowed, expected 0 to 1"),
+        (["--decay-epochs", "9", "9"], "--decay-epochs: 9 is given twice"),
+        (["--epochs", "9", "--decay-epochs", "5", "12"], "--decay-epochs: 12 is after the last epoch, --epochs 9"),
+        (
+            ["--teacher-decay-epochs", "101"],
+            "--teacher-decay-epochs: 101 is after the last epoch, --teacher-epochs 100",
+        ),
+        (["--best", "--validation"], "--best: with --validation the same graphs would choose and score; leave one"),
+        (["--restarts", "2", "--attention", "none"], "--restarts: --attention none has no scorer to choose"),
+        (["--batch-size", "0"], "--batch-size: 0 is not allowed, expected at least 1"),
+        (["--weight-decay", "-1"], "--weight-decay: -1"),
+        (["--data-dir", "x", "--dimension", "9"], "--dimension: 9 is for a generated set"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):
@@ -168,9 +184,9 @@ def test_precision_is_of_training_alone_and_stays_what_it_was(tmp_path, capsys):
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     weak = colors.PRESETS["weak"]
-    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
-    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, threshold=0.1)) == {}
-    assert colors.EXPERIMENT.paper_figures("weak", replace(weak, validation=True)) == {}
+    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
+    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, threshold=0.1)) == {}
+    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, validation=True)) == {}
 
 
 def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again_without_data(tmp_path, capsys):
@@ -224,5 +240,5 @@ def test_help_lists_presets_and_settings(capsys):
         colors.EXPERIMENT.main(["--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    for word in ("supervised-gin-topk", "--teacher-epochs", "Attention at or under which a node is dropped"):
+    for word in ("supervised-gin-topk", "--teacher-epochs", "Nodes with attention at or below this are dropped"):
         assert word in shown

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from experiments.colors import PRESETS
 from experiments.initialization import __main__ as initialization
-from experiments.initialization.__main__ import Initialization
 from experiments.initialization.projections import (
     common_scales,
     prob_good_init,
@@ -19,6 +17,8 @@ from experiments.initialization.projections import (
     sample_projection,
     with_projections,
 )
+from experiments.initialization.settings import Initialization
+from experiments.run.groups import SettingError, with_changes
 from jattn.datasets.colors import generate_colors
 from jattn.evaluation import cosine_similarity
 from jattn.training import prepare_seeds
@@ -73,9 +73,9 @@ def test_the_share_of_good_uniform_draws_is_that_of_a_cube():
 
 
 def trained(start_from=None, **changes):
-    settings = replace(PRESETS["supervised"], order=1, filters=(8, 8), epochs=2, **changes)
+    settings = with_changes(PRESETS["supervised"], order=1, filters=(8, 8), epochs=2, **changes)
     graphs = generate_colors(3, 40, 1, 1)["train"]
-    training = prepare_seeds(settings.network(1), settings.training("regression"), graphs, [0, 1], settings.epochs)
+    training = prepare_seeds(settings.network(1), settings.training("regression"), graphs, [0, 1], 2)
     *_, last = training.run(start_from(training.state) if start_from else training.state, 0)
     return jax.device_get(last.state)
 
@@ -154,7 +154,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
     (stopped / "results.json").unlink()
     for changed, what in (
         (line.replace('"epochs": 2', '"epochs": 3'), "epochs: 3 there, 2 now"),
-        (line.replace('"of": "', '"of": "0'), "data.of: the digest differs"),
+        (line.replace('"projections": "', '"projections": "0'), "data.projections: the digest differs"),
         (line.replace('"format": 1', '"format": 2'), "its format is 2, of a newer version"),
         ("# 0a1b", "it has no format number"),
     ):
@@ -196,15 +196,15 @@ def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        Initialization(**changes)
+    with pytest.raises(SettingError, match=message):
+        with_changes(Initialization(), **changes)
 
 
 def test_the_published_set_has_three_colours(tmp_path):
-    with pytest.raises(ValueError, match="say --dimensions 3"):
-        Initialization(data_dir=tmp_path)
-    with pytest.raises(ValueError, match="test_graphs: 7 is of a generated set"):
-        Initialization(data_dir=tmp_path, dimensions=(3,), test_graphs=7)
+    with pytest.raises(SettingError, match=r"--data-dir: .* say --dimensions 3"):
+        with_changes(Initialization(), data_dir=tmp_path)
+    with pytest.raises(SettingError, match="--test-graphs: 7 is for a generated set"):
+        with_changes(Initialization(), data_dir=tmp_path, dimensions=(3,), test_graphs=7)
 
 
 def test_data_that_are_not_there_are_named(tmp_path, capsys):

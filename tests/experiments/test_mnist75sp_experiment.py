@@ -1,7 +1,6 @@
 """The MNIST-75sp experiment as a person runs it, on a few digits."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from digits import expect, write_strokes
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from experiments.run import stages
 from experiments.run.folder import MetricsLog, Run, RunError, read_lines
+from experiments.run.groups import with_changes
 from jattn.graphs import select
 from jattn.io import load_network, read_arrays, write_arrays
 from jattn.nn import DiffPoolConfig
@@ -63,12 +63,12 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
     assert again["subsets"] == first["subsets"]
 
     # another teacher, or the same for other graphs, needs labels of its own
-    settings = replace(PRESETS["weak"], filters=(4, 6, 8), order=2)
-    graphs = replace(settings, data_dir=data_dir).data().splits["train"]
+    settings = with_changes(PRESETS["weak"], filters=(4, 6, 8), order=2)
+    graphs = with_changes(settings, data_dir=data_dir).load().splits["train"]
     teacher, params = settings.teacher(10), load_network(tmp_path / "run/weights.npz")[1]
     params = {name: params[name] for name in ("conv_0", "conv_1", "conv_2", "output")}
     run_there = Run(tmp_path, MetricsLog(None), finished=False)
-    of_graphs = stages.StageTrainer(run_there, settings, graphs, "classification", [0, 1])
+    of_graphs = stages.StageTrainer(run_there, settings.run, 32, graphs, "classification", [0, 1])
     file = tmp_path / "run/labels.npz"
     before = file.read_bytes()
     with pytest.raises(
@@ -81,7 +81,7 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
     file.write_bytes(before)
     fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert not np.array_equal(fresh, labels)
-    fewer = stages.StageTrainer(run_there, settings, select(graphs, np.arange(11)), "classification", [0, 1])
+    fewer = stages.StageTrainer(run_there, settings.run, 32, select(graphs, np.arange(11)), "classification", [0, 1])
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
         fewer.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert file.read_bytes() == before
@@ -108,8 +108,8 @@ def test_presets_of_every_kind_run(preset, data_dir, tmp_path):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
-    network = settings.network(outputs=10)
-    assert (settings.epochs, settings.decay_epochs, settings.teacher_epochs, settings.teacher_decay_epochs) == (
+    network, optimiser = settings.network(outputs=10), settings.optimiser
+    assert (optimiser.epochs, optimiser.decay_epochs, optimiser.teacher_epochs, optimiser.teacher_decay_epochs) == (
         30,
         (20, 25),
     ) * 2
@@ -118,7 +118,7 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert network.hidden == (64 if "gin" in preset else None)
     assert network.filters == (32 if preset.endswith("-h") else 4, 64, 512)
     assert (network.readout, network.dropout) == ("max", 0.5)
-    assert bool(network.poolings) == (settings.attention != "none" or preset == "diffpool")
+    assert bool(network.poolings) == (settings.attention.attention != "none" or preset == "diffpool")
     if preset == "diffpool":
         assert network.poolings == (None, DiffPoolConfig(25), None)
     elif network.poolings:
@@ -142,5 +142,5 @@ def test_without_mnist_one_error_names_what_to_do(tmp_path, capsys):
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     figures = EXPERIMENT.paper_figures
-    assert figures("supervised", replace(SUPERVISED, seeds=10, noise_seed=3, compact=False))["noisyc"] == "86 ± 16"
-    assert figures("supervised", replace(SUPERVISED, train_images=1000)) == {}
+    assert figures("supervised", with_changes(SUPERVISED, seeds=10, noise_seed=3, compact=False))["noisyc"] == "86 ± 16"
+    assert figures("supervised", with_changes(SUPERVISED, train_images=1000)) == {}

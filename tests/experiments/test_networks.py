@@ -6,6 +6,7 @@ import pytest
 
 from experiments.paper.networks import networks_figure, read_networks
 from experiments.run.folder import RunConfig, write_results
+from experiments.run.groups import flat
 from experiments.sweeps.grid import Grid, jobs_of
 from jattn.evaluation import mean_std
 from jattn.io import write_json
@@ -21,7 +22,7 @@ def finish(job, out, accuracy, auc=()):
     subset = {"accuracy": mean_std(accuracy), "attention_auc": [mean_std(auc)] if auc else []}
     score, layers = mean_std(accuracy), ("nodes_kept", "graphs_emptied")
     subset |= {name: [score] if name in layers else score for name in job.experiment.details}
-    folder, about = out / job.name, RunConfig(job.experiment.name, job.preset, job.settings)
+    folder, about = out / job.name, RunConfig(job.experiment.name, job.preset, flat(job.settings))
     folder.mkdir()
     write_json(folder / "config.json", {"format": 2, **about._asdict()})
     write_results(folder, {"seconds": {"test": 1}, "subsets": {"orig": subset, "all": subset}})

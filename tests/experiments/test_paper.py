@@ -12,6 +12,7 @@ from experiments import colors
 from experiments.paper import __main__ as paper
 from experiments.paper import report
 from experiments.run.folder import RunConfig, write_results
+from experiments.run.groups import flat
 from experiments.sweeps.pool import JobPool
 from experiments.sweeps.summary import Score, standard_error
 from jattn.evaluation import mean_std
@@ -24,6 +25,7 @@ def results(accuracy, auc=(), seconds=30.0, subsets=("orig", "large", "largec", 
 
 
 def configure(folder, settings, data=None):
+    settings = settings if isinstance(settings, dict) else flat(settings)
     write_json(folder / "config.json", {"format": 2, **RunConfig("colors", "weak", settings, data)._asdict()})
 
 
@@ -237,9 +239,9 @@ def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
         for of in runs:
             assert {job.preset for job in of.jobs} == set(labels)
             for job in of.jobs:
-                published = data_dir is not None and not (of.task == "colors" and job.settings.dimension > 3)
-                assert job.settings.data_dir == (data_dir if published else None)
-                assert job.settings.leave_one_out_auc == (job.preset == "diffpool")
+                published = data_dir is not None and not (of.task == "colors" and job.settings.data.dimension > 3)
+                assert job.settings.data.data_dir == (data_dir if published else None)
+                assert job.settings.evaluation.leave_one_out_auc == (job.preset == "diffpool")
 
 
 def test_two_tables_share_their_runs(tmp_path):

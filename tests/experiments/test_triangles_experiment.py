@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.run.folder import read_lines
+from experiments.run.groups import with_changes
 from experiments.triangles import EXPERIMENT, PRESETS, SUPERVISED
 from jattn.io import load_network
 from jattn.nn import DiffPoolConfig
@@ -48,8 +49,8 @@ def test_weak_supervision_runs_in_one_command(tmp_path):
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
     network = settings.network(outputs=1)
-    assert settings.epochs == 100
-    assert settings.decay_epochs == (85, 95)
+    assert settings.optimiser.epochs == 100
+    assert settings.optimiser.decay_epochs == (85, 95)
     assert network.order == (1 if "gin" in preset or "gcn" in preset else 7)
     assert network.filters[0] == (128 if preset.endswith("-h") else 64)
     assert network.readout == "max"
@@ -93,11 +94,11 @@ def test_presets_of_every_kind_run(preset, tmp_path):
 
 
 def test_the_published_file_is_read(shared):
-    splits = SUPERVISED.__class__(data_dir=shared / "data").data().splits
+    splits = with_changes(SUPERVISED, data_dir=shared / "data").load().splits
     assert [len(split.n_node) for split in splits.values()] == [30_000, 5_000, 5_000, 5_000]
 
 
 def test_a_generated_sets_settings_beside_published_data_are_an_error(capsys):
     with pytest.raises(SystemExit):
         EXPERIMENT.main(["--data-dir", "x", "--data-seed", "3"])
-    assert "data_seed: 3 is of a generated set" in " ".join(capsys.readouterr().err.split())
+    assert "--data-seed: 3 is for a generated set" in " ".join(capsys.readouterr().err.split())

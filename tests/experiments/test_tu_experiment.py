@@ -1,7 +1,6 @@
 """The experiment on TU data sets as a person runs it, on a tiny one: draws of training graphs, scores, presets."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from tu_files import random_files, write
 
 from experiments import tu
 from experiments.run.folder import read_lines
+from experiments.run.groups import with_changes
 from jattn.datasets import size_split_ids
 from jattn.io import load_network, read_arrays
 
@@ -74,9 +74,9 @@ def test_a_draw_is_the_same_among_others_and_alone(toy, tmp_path):
 
 
 def test_draws_are_those_of_the_splits_by_size(toy):
-    settings = replace(tu.presets(str(toy))["weak"], max_nodes=6, train_graphs=16, data_seeds=3, data_seed=5)
-    data = settings.data()
-    everything = replace(settings, max_nodes=None, train_graphs=1, data_seeds=1).data()
+    settings = with_changes(tu.presets(str(toy))["weak"], max_nodes=6, train_graphs=16, data_seeds=3, data_seed=5)
+    data = settings.load()
+    everything = with_changes(settings, max_nodes=None, train_graphs=1, data_seeds=1).load()
     assert everything.splits["train"].n_node.max() <= np.median(SIZES)
     for seed, members, tested in zip((5, 6, 7), data.train_ids, data.test_ids, strict=True):
         draw = size_split_ids(SIZES, 6, 16, seed)
@@ -88,31 +88,31 @@ def test_draws_are_those_of_the_splits_by_size(toy):
 def test_attributes_are_more_columns(toy):
     settings = tu.presets(str(toy))["weak"]
     columns = [
-        replace(settings, attributes=on).data().splits["train"].nodes["features"].shape[1] for on in (False, True)
+        with_changes(settings, attributes=on).load().splits["train"].nodes["features"].shape[1] for on in (False, True)
     ]
     assert columns == [3, 4]
 
 
 def test_a_name_is_looked_for_in_the_data_dir(toy, tmp_path):
     write(tmp_path / "data" / "MINE", random_files(SIZES), "MINE")
-    settings = replace(tu.presets("MINE")["global"], data_dir=tmp_path / "data", train_graphs=7)
-    assert [len(split.n_node) for split in settings.data().splits.values()] == [7, len(SIZES) - 7]
+    settings = with_changes(tu.presets("MINE")["global"], data_dir=tmp_path / "data", train_graphs=7)
+    assert [len(split.n_node) for split in settings.load().splits.values()] == [7, len(SIZES) - 7]
 
 
 @pytest.mark.parametrize("dataset", ["PROTEINS", "COLLAB", "DD-200", "DD-300", "DD", "MUTAG"])
 @pytest.mark.parametrize("preset", ["weak", "unsupervised", "global"])
 def test_every_preset_makes_the_network_of_the_paper(dataset, preset):
     settings = tu.presets(dataset)[preset]
-    network = settings.network(outputs=2)
+    network, optimiser = settings.network(outputs=2), settings.optimiser
     assert network.filters == (64, 64, 64)
     assert network.order == (1 if dataset == "PROTEINS" else 3)
     assert (network.readout, network.dropout, network.aggregation, network.hidden) == ("max", 0.1, "mean", None)
-    assert (settings.epochs, settings.decay_epochs, settings.teacher_epochs, settings.teacher_decay_epochs) == (
+    assert (optimiser.epochs, optimiser.decay_epochs, optimiser.teacher_epochs, optimiser.teacher_decay_epochs) == (
         50,
         (25, 35, 45),
     ) * 2
     largest = {"PROTEINS": 25, "COLLAB": 35, "DD-200": 200, "DD-300": 300, "DD": 300, "MUTAG": None}
-    assert settings.max_nodes == largest[dataset]
+    assert settings.data.max_nodes == largest[dataset]
     if preset == "global":
         assert not network.poolings
         return
@@ -125,16 +125,16 @@ def test_every_preset_makes_the_network_of_the_paper(dataset, preset):
 
 def test_thresholds_and_weights_are_those_of_the_paper():
     chosen = {name: tu.presets(name) for name in ("COLLAB", "PROTEINS", "DD-200", "DD-300")}
-    assert [p["unsupervised"].threshold for p in chosen.values()] == [0.002, 0.0001, 0.005, 0.01]
-    assert [p["weak"].threshold for p in chosen.values()] == [0.002, 0.1, 0.005, 0.01]
-    assert [p["weak"].attention_weight for p in chosen.values()] == [0.5, 10, 10, 0.1]
+    assert [p["unsupervised"].attention.threshold for p in chosen.values()] == [0.002, 0.0001, 0.005, 0.01]
+    assert [p["weak"].attention.threshold for p in chosen.values()] == [0.002, 0.1, 0.005, 0.01]
+    assert [p["weak"].attention.attention_weight for p in chosen.values()] == [0.5, 10, 10, 0.1]
 
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     dd = tu.experiment("DD-200")
     weak = dd.presets["weak"]
-    assert dd.paper_figures("weak", replace(weak, seeds=3, data_seeds=3)) == {"test": "54.3 ± 5.0"}
-    assert dd.paper_figures("weak", replace(weak, max_nodes=300)) == {}
+    assert dd.paper_figures("weak", with_changes(weak, seeds=3, data_seeds=3)) == {"test": "54.3 ± 5.0"}
+    assert dd.paper_figures("weak", with_changes(weak, max_nodes=300)) == {}
     assert tu.experiment("MUTAG").paper_figures("weak", tu.presets("MUTAG")["weak"]) == {}
 
 
@@ -144,19 +144,19 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
         (["strong"], "preset 'strong' is not known; expected one of: weak, unsupervised, global"),
         (["--dataset", "/nowhere/X.zip"], "/nowhere/X.zip"),
         (["--data-dir", "/nowhere"], "/nowhere"),
-        (["--max-nodes", "0"], "max_nodes: 0 is not allowed"),
-        (["--data-seeds", "0"], "data_seeds: 0 is not allowed"),
-        (["--data-seed", "-1"], "data_seed: -1 is not allowed"),
-        (["--train-graphs", "0"], "train_graphs: 0 is not allowed"),
+        (["--max-nodes", "0"], "--max-nodes: 0 is not allowed"),
+        (["--data-seeds", "0"], "--data-seeds: 0 is not allowed"),
+        (["--data-seed", "-1"], "--data-seed: -1 is not allowed"),
+        (["--train-graphs", "0"], "--train-graphs: 0 is not allowed"),
         (["--attention", "supervised"], "supervised"),
         (["--validation"], "validation"),
-        (["--tune", "-1"], "tune: -1 is not allowed"),
-        (["--folds", "1"], "folds: 1 is not allowed"),
+        (["--tune", "-1"], "--tune: -1 is not allowed"),
+        (["--folds", "1"], "--folds: 1 is not allowed"),
         (["global", "--tune", "3"], "global pooling has no attention"),
-        (["--tune", "3", "--data-seeds", "2"], "data_seeds: 2 is not allowed with --tune"),
-        (["--storage", "sqlite:///x"], "storage: there is no study without --tune"),
-        (["--folds", "7"], "folds: there is no study without --tune"),
-        (["--tune-init"], "tune_init: there is no study without --tune"),
+        (["--tune", "3", "--data-seeds", "2"], "--data-seeds: 2 is not allowed with --tune"),
+        (["--storage", "sqlite:///x"], "--storage: there is no study without --tune"),
+        (["--folds", "7"], "--folds: there is no study without --tune"),
+        (["--tune-init"], "--tune-init: there is no study without --tune"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path, capsys):

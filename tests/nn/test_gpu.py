@@ -6,7 +6,6 @@ runs it on the accelerator that jax takes: in one process, since two would want 
 users' programs are. With JATTN_TESTS_ACCELERATOR=cpu a CPU stands in, to see that these tests themselves work.
 """
 
-import dataclasses
 import os
 
 import jax
@@ -19,6 +18,7 @@ from programs import POOLING_OR_NOT, assert_same_result, program, random_mask
 from test_reference import GRAPHS, NODES, TOPOLOGIES, Case, assert_close, three_steps
 
 from experiments import colors
+from experiments.run.groups import with_changes
 from jattn._cost_model import COST_MODELS, use_cost_model
 from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import pad
@@ -97,7 +97,7 @@ def test_leave_one_out_labels_are_those_of_a_cpu(splits):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_colors_are_learnt(precision, splits):
-    settings = dataclasses.replace(colors.PRESETS["supervised"], precision=precision, learning_rate=3e-3)
+    settings = with_changes(colors.PRESETS["supervised"], precision=precision, learning_rate=3e-3)
     network, orig = settings.network(1), splits["orig"]
     *_, last = train_seeds(network, settings.training("regression"), splits["train"], [0, 1, 2], 40)
     for of_seed in predict_seeds(network, last.state.params, orig).prediction:

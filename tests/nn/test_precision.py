@@ -11,6 +11,7 @@ from graph_strategies import USUAL, make_graph, pad
 from programs import NETWORKS, STORAGES, each_network, each_storage, params_of, total_loss
 
 from experiments import colors
+from experiments.run.groups import with_changes
 from jattn._cost_model import cost_model
 from jattn.attribution import _seeds as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
@@ -174,7 +175,7 @@ def test_training_precisions_are_known():
 
 
 def test_in_bfloat16_colors_are_learnt_as_in_float32():
-    settings = dataclasses.replace(colors.PRESETS["supervised"], precision="bfloat16", learning_rate=3e-3)
+    settings = with_changes(colors.PRESETS["supervised"], precision="bfloat16", learning_rate=3e-3)
     splits, network = generate_colors(3, 1000, 10, 200, 0), settings.network(1)
     *_, last = train_seeds(network, settings.training("regression"), splits["train"], [0], 20)
     assert {array.dtype for array in jax.tree.leaves(last.state.params)} == {jnp.dtype("float32")}

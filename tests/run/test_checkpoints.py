@@ -136,7 +136,7 @@ def contents(folder):
         (training_identity(NETWORK, TrainConfig(learning_rate=0.1), epochs=5), "learning_rate: 0.1 there, 0.001 now"),
         (training_identity(NETWORK, CONFIG, epochs=4), "epochs: 4 there, 5 now"),
         (THIS | {"data": {"graphs": "2e"}}, "data.graphs: the digest differs"),
-        (THIS | {"network": THIS["network"] | {"later": 1}}, "network.later: 1 there, 'nothing' now"),
+        (THIS | {"network": THIS["network"] | {"later": 1}}, "network.later: 1 there, not set now"),
     ],
 )
 def test_checkpoints_of_something_else_are_refused_and_stay(there, difference, tmp_path):

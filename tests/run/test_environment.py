@@ -12,7 +12,8 @@ import pytest
 from experiments import colors
 from experiments.run.drawing import try_to_draw
 from experiments.run.folder import RunConfig, write_results
-from jattn.io import to_jsonable, write_json
+from experiments.run.groups import flat
+from jattn.io import write_json
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4"]
 
@@ -106,7 +107,7 @@ def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
     run = tmp_path / "colors/supervised_seeds=0-1"
     run.mkdir(parents=True)
     job = colors.EXPERIMENT.parse(["supervised", "--seeds", "2", "--quiet"])[1]
-    about = RunConfig("colors", "supervised", to_jsonable(job), None)
+    about = RunConfig("colors", "supervised", flat(job), None)
     write_json(run / "config.json", {"format": 2, **about._asdict()})
     spread = {"mean": 50.0, "std": 1.0, "values": [49.0, 51.0]}
     subset = {"accuracy": spread, "attention_auc": [spread]}

@@ -1,14 +1,15 @@
 """Is this the same run? What counts is said where a setting is defined, and arrays are the same if their bits are."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from experiments.colors import PRESETS, Colors
-from experiments.initialization.__main__ import Initialization
+from experiments.initialization.settings import Initialization
 from experiments.mnist75sp import Mnist75sp
+from experiments.run.groups import entries, with_changes
 from experiments.run.identity import (
     differences,
     fingerprint,
@@ -19,16 +20,16 @@ from experiments.run.identity import (
     training_identity,
 )
 from experiments.triangles import Triangles
-from experiments.tu import Tu
+from experiments.tu import TU
 from jattn import AttentionPoolingConfig, Network, Proximity, ScorerConfig, Threshold, TopK, TrainConfig, from_dense
 from jattn._options import setting
 
 NETWORK = Network((4, 4), poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("mlp"))))
 
 
-@pytest.mark.parametrize("kind", [Colors, Triangles, Mnist75sp, Tu, Initialization])
+@pytest.mark.parametrize("kind", [Colors, Triangles, Mnist75sp, TU, Initialization])
 def test_every_setting_says_what_it_affects(kind):
-    assert [of.name for of in fields(kind) if "affects" not in of.metadata] == []
+    assert [entry.field.name for entry in entries(kind()) if "affects" not in entry.field.metadata] == []
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class Newer(Older):
 def test_a_new_setting_at_its_default_changes_nothing_for_anyone():
     older, kinds = settings_of(Older(), ["training"]), ["training"]
     assert settings_differences(older, Newer()) == []
-    assert key_of(older, Older, {"train": "1f"}) == key_of(settings_of(Newer(), kinds), Newer, {"train": "1f"})
+    assert key_of(older, Older(), {"train": "1f"}) == key_of(settings_of(Newer(), kinds), Newer(), {"train": "1f"})
     (difference,) = settings_differences(older, Newer(rate=0.1))
     assert str(difference) == "rate: 0.5 there, 0.1 now"
-    assert key_of(older, Older, {}) != key_of(settings_of(Newer(rate=0.1), kinds), Newer, {})
+    assert key_of(older, Older(), {}) != key_of(settings_of(Newer(rate=0.1), kinds), Newer(rate=0.1), {})
 
 
 def test_settings_that_affect_nothing_or_no_preset_do_not_count():
@@ -58,8 +59,8 @@ def test_settings_that_affect_nothing_or_no_preset_do_not_count():
     assert is_of_preset(Newer(quiet=True, seeds=3, data_dir="here"), Newer())
     assert not is_of_preset(Newer(epochs=4), Newer())
     weak = PRESETS["weak"]
-    assert is_of_preset(replace(weak, seed=7, data_seed=3, compact=True, checkpoint_every=1), weak)
-    assert not is_of_preset(replace(weak, train_graphs=7), weak)
+    assert is_of_preset(with_changes(weak, seed=7, data_seed=3, compact=True, checkpoint_every=1), weak)
+    assert not is_of_preset(with_changes(weak, train_graphs=7), weak)
 
 
 def test_networks_differ_by_each_of_their_settings_but_how_they_are_computed():
@@ -69,9 +70,9 @@ def test_networks_differ_by_each_of_their_settings_but_how_they_are_computed():
     pooling = AttentionPoolingConfig(TopK(0.5), ScorerConfig("mlp"))
     other = training_identity(NETWORK.clone(poolings=(None, pooling)), TrainConfig(), epochs=3, seeds=[0, 2])
     assert [str(of) for of in differences(other, now)] == [
-        "network.poolings.1.select.threshold.tau: 'nothing' there, 0.1 now",
+        "network.poolings.1.select.threshold.tau: not set there, 0.1 now",
         "seeds: [0, 2] there, [0, 1] now",
-        "network.poolings.1.select.topk.ratio: 0.5 there, 'nothing' now",
+        "network.poolings.1.select.topk.ratio: 0.5 there, not set now",
     ]
 
 

@@ -33,7 +33,7 @@ def test_a_process_that_no_other_joins_ends_at_the_time_limit(process, tmp_path)
     assert done.returncode == 2
     assert seconds < 60
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"error: coordinator: process {process} of 2, counted from 0: not all came to 127.0.0.1:")
+    assert last.startswith(f"error: --coordinator: process {process} of 2, counted from 0: not all came to 127.0.0.1:")
     assert last.endswith("within 2 s; see that all are started and can reach it, or set --coordinator-timeout")
     assert not (tmp_path / "run").exists()
 
@@ -43,7 +43,7 @@ def test_a_step_of_fewer_processes_than_its_job_is_refused_at_once(tmp_path):
     done, _ = start(*asked, **SLURM, SLURM_NTASKS="2", SLURM_STEP_NUM_TASKS="1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "error: coordinator: the job has 2 processes (SLURM_NTASKS), its step 1 (SLURM_STEP_NUM_TASKS); "
+        "error: --coordinator: the job has 2 processes (SLURM_NTASKS), its step 1 (SLURM_STEP_NUM_TASKS); "
         "start all of them with one srun --ntasks=2"
     )
 
@@ -64,4 +64,6 @@ def test_what_a_batch_system_says_is_told_where_the_others_do_not_come(tasks, tm
 def test_without_a_batch_system_auto_is_an_error_of_a_line(tmp_path):
     done, _ = start("--coordinator", "auto", "--out", str(tmp_path / "run"))
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: coordinator: no batch system says where the processes meet")
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: --coordinator: no batch system says where the processes meet"
+    )

@@ -12,6 +12,7 @@ from experiments.__main__ import main as command_line
 from experiments.paper import __main__ as paper
 from experiments.run import protocol
 from experiments.run.folder import RunError
+from experiments.run.groups import SettingError
 from experiments.run.paths import run_folder
 from experiments.sweeps import grid
 
@@ -96,15 +97,15 @@ def test_the_home_is_meant_by_its_sign(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert run_folder("out", Path("~/x")) == tmp_path / "x"
     settings = colors.EXPERIMENT.parse(["--out=~/x", "--data-dir=~/data"])[1]
-    assert (settings.out, settings.data_dir) == (tmp_path / "x", tmp_path / "data")
+    assert (settings.run.out, settings.data.data_dir) == (tmp_path / "x", tmp_path / "data")
     settings = tu.experiment("PROTEINS").parse(["--dataset=~/TOY.zip"])[1]
-    assert settings.dataset == str(tmp_path / "TOY.zip")
+    assert settings.data.dataset == str(tmp_path / "TOY.zip")
     assert sweep.Sweep(out=Path("~/s"), experiment="colors").out == tmp_path / "s"
     (tmp_path / "data").mkdir()
     asked = paper.Paper("table1", out=Path("~/p"), data_dir=Path("~/data"))
     assert (asked.out, asked.data_dir) == (tmp_path / "p", tmp_path / "data")
-    with pytest.raises(ValueError, match="data_dir: gs:/b/data is an address"):
-        colors.Colors(data_dir=Path("gs://b/data"))
+    with pytest.raises(SettingError, match="--data-dir: gs:/b/data is an address"):
+        colors.ColorsData(data_dir=Path("gs://b/data"))
 
 
 @pytest.mark.parametrize("command", [["sweep", "colors", "weak"], ["paper", "status"], ["initialization"], ["colors"]])
@@ -134,8 +135,8 @@ def test_a_value_with_spaces_or_of_any_length_is_one_setting(toy):
     long = "/".join(["x" * 50] * 4 + ["é" * 40])
     vary = {"dataset": (str(toy), f"{long}/A.zip", f"{long}/B.zip"), "filters": ("8 8 8",)}
     found = grid.jobs_of(grid.Grid("tu", ("weak",), 0, 1, 1, (), vary, ()))
-    assert [job.settings.dataset for job in found] == list(vary["dataset"])
-    assert {job.settings.filters for job in found} == {(8, 8, 8)}
+    assert [job.settings.data.dataset for job in found] == list(vary["dataset"])
+    assert {job.settings.model.filters for job in found} == {(8, 8, 8)}
     assert len({job.name for job in found}) == 3
     assert max(len(os.fsencode(job.name)) for job in found) < 255
     assert found[1].name == grid.jobs_of(grid.Grid("tu", ("weak",), 0, 1, 1, (), vary, ()))[1].name

@@ -52,4 +52,4 @@ def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
 def test_there_has_to_be_something_to_choose(preset, of, tmp_path, capsys):
     with pytest.raises(SystemExit):
         colors.EXPERIMENT.main([preset, "--restarts", "3", "--out", str(tmp_path)])
-    assert f"restarts: with attention={of} there are no weights" in " ".join(capsys.readouterr().err.split())
+    assert f"--restarts: --attention {of} has no scorer to choose" in " ".join(capsys.readouterr().err.split())

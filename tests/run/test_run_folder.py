@@ -156,7 +156,7 @@ def test_a_setting_that_an_older_version_did_not_have_has_its_default(tmp_path):
         open_and_close(tmp_path, Config(epochs=4))
     open_and_close(tmp_path, Config())
     edit(file, settings=settings | {"later": 3})
-    with pytest.raises(RunError, match=r"\n  later: 3 there, 'nothing' now$"):
+    with pytest.raises(RunError, match=r"\n  later: 3 there, not set now$"):
         open_and_close(tmp_path, Config())
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -12,6 +11,7 @@ from tu_files import random_files, write
 from experiments import tu
 from experiments.run import protocol, tuning
 from experiments.run.folder import MetricsLog, Run, RunError
+from experiments.run.groups import SettingError, with_changes
 from experiments.run.stages import StageTrainer
 from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy
@@ -43,9 +43,9 @@ def rows(folder):
 def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path, monkeypatch):
     looked = []
 
-    def predict(network, params, graphs):
+    def predict(network, params, graphs, **options):
         looked.append(len(graphs.n_node))
-        return predict_seeds(network, params, graphs)
+        return predict_seeds(network, params, graphs, **options)
 
     monkeypatch.setattr(tuning, "predict_seeds", predict)
     monkeypatch.setattr(protocol, "predict_seeds", predict)
@@ -67,18 +67,18 @@ def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path
 
 @pytest.fixture
 def settings(toy):
-    made = replace(tu.presets(str(toy))["unsupervised"], max_nodes=6, train_graphs=17, dropout=0.0, **NETWORK)
-    return replace(made, tune=1, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
+    made = with_changes(tu.presets(str(toy))["unsupervised"], max_nodes=6, train_graphs=17, dropout=0.0, **NETWORK)
+    return with_changes(made, tune=1, folds=2, epochs=3, batch_size=4, learning_rate=0.02)
 
 
 def stages_of(folder, settings, graphs):
-    return StageTrainer(Run(folder, MetricsLog(None), finished=False), settings, graphs, "classification", [0])
+    return StageTrainer(Run(folder, MetricsLog(None), finished=False), settings.run, 4, graphs, "classification", [0])
 
 
 @pytest.fixture
 def choose(settings, monkeypatch):
     """A function that runs a study whose trials give these accuracies, an exception being raised, and no others."""
-    graphs = settings.data().splits["train"]
+    graphs = settings.load().splits["train"]
 
     def of(given, folder, **changes):
         tried, folder = [], folder.mkdir(exist_ok=True) or folder
@@ -93,7 +93,7 @@ def choose(settings, monkeypatch):
 
         monkeypatch.setattr(tuning, "cross_validate", cross_validate)
         try:
-            return *tuning.tune(replace(settings, **changes), stages, 2), tried
+            return *tuning.tune(with_changes(settings, **changes), stages, 2), tried
         except KeyboardInterrupt:
             return tried
 
@@ -125,11 +125,11 @@ def test_folders_share_a_study_in_a_storage(choose, tmp_path):
     shared = {"storage": f"sqlite:///{tmp_path / 'shared.db'}", "tune_init": True}
     *_, first = choose([(50.0, 60.0)] * 2, tmp_path / "a", tune=2, **shared)
     chosen, report, then = choose([(50.0, 60.0)] * 3, tmp_path / "b", tune=5, **shared)
-    drawn = {(tried.threshold, tried.scorer, tried.init, tried.init_scale) for tried in first + then}
+    drawn = {(x.threshold, x.scorer, x.init, x.init_scale) for x in (tried.attention for tried in first + then)}
     assert len(drawn) == len(rows(tmp_path / "b")) == 5
     assert all(1e-4 <= threshold <= 0.1 and 0.1 <= scale <= 2 for threshold, _, _, scale in drawn)
     assert report["tuned"]["settings"].keys() == {"threshold", "scorer", "init", "init_scale"}
-    assert chosen.seeds == then[0].seeds
+    assert chosen.evaluation == then[0].evaluation
     *_, other = choose([(50.0, 60.0)], tmp_path / "c", tune=1, seed=3, **shared)
     assert len(other) == 1  # other settings have a study of their own
 
@@ -141,7 +141,7 @@ def test_a_study_of_other_settings_or_data_is_refused_and_stays(choose, settings
         RunError, match=r"study\.db has a study of other settings.*choose another folder.*\n  epochs: 3 t"
     ):
         choose([], out, tune=1, epochs=4)
-    fewer = select(settings.data().splits["train"], np.arange(16))
+    fewer = select(settings.load().splits["train"], np.arange(16))
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
         tuning.tune(settings, stages_of(out, settings, fewer), 2)
     *_, again = choose([], out, tune=1, seeds=7, storage=None, quiet=True)  # which change no study
@@ -163,8 +163,8 @@ def test_machines_that_share_a_study_and_new_starts_propose_nothing_twice(choose
     drawn = []
     for i in range(1, 7):
         *_, tried = choose([(50.0, 60.0)], tmp_path / f"{i % 2}", tune=i, **shared)
-        drawn += [(of.threshold, of.scorer) for of in tried]
-    assert drawn == [(of.threshold, of.scorer) for of in whole]
+        drawn += [(of.attention.threshold, of.attention.scorer) for of in tried]
+    assert drawn == [(of.attention.threshold, of.attention.scorer) for of in whole]
     assert len({threshold for threshold, _ in drawn}) == 6
 
 
@@ -196,8 +196,8 @@ def test_a_password_in_the_address_of_a_storage_is_refused(toy, tmp_path, capsys
 
 
 def test_processes_that_run_as_one_do_not_share_a_study():
-    with pytest.raises(ValueError, match="tune: several processes can't run a study as one"):
-        tuning.Tunable(tune=3, coordinator="auto")
+    with pytest.raises(SettingError, match="--tune: several processes can't run a study as one"):
+        with_changes(tuning.TunableSettings(), tune=3, coordinator="auto")
 
 
 def test_more_folds_than_graphs_are_an_error(toy, tmp_path, capsys):
@@ -213,9 +213,9 @@ def test_weak_supervision_has_labels_of_each_folds_teacher(choose, settings, tmp
         StageTrainer, "train", lambda stages, name, *arguments: trained.append((name, stages.train_ids))
     )
     monkeypatch.setattr(StageTrainer, "leave_one_out_labels", lambda stages, *arguments: labels)
-    graphs = settings.data().splits["train"]
+    graphs = settings.load().splits["train"]
     stages = stages_of(tmp_path, settings, graphs)
-    folds = tuning.make_folds(replace(settings, attention="weak"), graphs, stages, 2)
+    folds = tuning.make_folds(with_changes(settings, attention="weak"), graphs, stages, 2)
     assert folds.labels is labels
     assert trained == [("teachers of folds", folds.train)]
     for train, validation in zip(folds.train, folds.validation, strict=True):
@@ -223,12 +223,12 @@ def test_weak_supervision_has_labels_of_each_folds_teacher(choose, settings, tmp
         assert not np.intersect1d(train, validation).size
     assert sorted(np.concatenate(folds.validation)) == list(range(17))
     *_, tried = choose([(50.0, 60.0)], tmp_path / "run", attention="weak", tune=1)
-    assert 0.1 <= tried[0].attention_weight <= 100
+    assert 0.1 <= tried[0].attention.attention_weight <= 100
 
 
 @pytest.mark.slow
 def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
-    graphs = settings.data().splits["train"]
+    graphs = settings.load().splits["train"]
     stages = stages_of(tmp_path, settings, graphs)
     folds = tuning.make_folds(settings, graphs, stages, 2)
     together = tuning.cross_validate(settings, folds, "classification", 2)

@@ -18,10 +18,10 @@ def test_a_grid_has_a_job_for_every_combination():
     assert found[0].name == "weak_threshold=0.01_data=0_seeds=5-6"
     assert found[-1].name == "supervised_threshold=0.1_data=7_seed=7"
     for job in found:
-        assert job.settings.attention == job.preset
-        assert str(job.settings.threshold) == job.values["threshold"]
-        assert job.settings.seeds == (2 if job.settings.seed == 5 else 1)
-    assert {job.settings.data_seed for job in found} == {0, 7}
+        assert job.settings.attention.attention == job.preset
+        assert str(job.settings.attention.threshold) == job.values["threshold"]
+        assert job.settings.evaluation.seeds == (2 if job.settings.evaluation.seed == 5 else 1)
+    assert {job.settings.data.data_seed for job in found} == {0, 7}
 
 
 def test_one_seed_of_one_preset_is_a_job():
@@ -31,7 +31,7 @@ def test_one_seed_of_one_preset_is_a_job():
 
 def test_values_may_have_several_parts_or_be_switches():
     found = jobs(vary={"filters": ("8 8", "16 8 8"), "compact": ("true", "False")})
-    assert [(job.settings.filters, job.settings.compact) for job in found] == [
+    assert [(job.settings.model.filters, job.settings.run.compact) for job in found] == [
         ((8, 8), True), ((8, 8), False), ((16, 8, 8), True), ((16, 8, 8), False),
     ]  # fmt: skip
     assert found[0].name == "weak_filters=8-8_compact=true_seeds=0-1"
@@ -39,11 +39,11 @@ def test_values_may_have_several_parts_or_be_switches():
 
 def test_a_data_set_brings_its_own_settings_and_figures():
     proteins, other = jobs("tu", vary={"dataset": ("PROTEINS", "DD-200")})
-    assert (proteins.settings.threshold, other.settings.threshold) == (0.1, 0.005)
+    assert (proteins.settings.attention.threshold, other.settings.attention.threshold) == (0.1, 0.005)
     figures = [job.experiment.paper_figures(job.preset, job.settings)["test"] for job in (proteins, other)]
     assert figures == ["76.2 ± 0.7", "54.3 ± 5.0"]
     (job,) = jobs("tu", arguments=("--dataset", "COLLAB", "--data-seeds", "3"))
-    assert (job.settings.max_nodes, job.networks) == (35, 6)
+    assert (job.settings.data.max_nodes, job.networks) == (35, 6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""The command line of an experiment: `[PRESET] [--setting value ...]`, one flag per setting, shown by group."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import tyro
+
+from .errors import expect_no_empty, fail
+from .groups import SettingError, flag
+from .settings import Settings
+
+Configured = TypeVar("Configured", bound=Settings)
+Parsed = TypeVar("Parsed")
+
+
+def parse(
+    presets: Mapping[str, Configured], default: str, arguments: Sequence[str], program: str, about: str
+) -> tuple[str, Configured]:
+    """The name of the preset and the settings that a command line asks for.
+
+    Exits with a message if a preset or a setting is unknown, or a value is not allowed.
+
+    Args:
+      presets: settings by name.
+      default: the preset if none is named.
+      arguments: the command line after the program's name.
+      program: how the program is called, for its help.
+      about: what it does, for its help.
+    """
+    expect_no_empty(arguments)
+    named = bool(arguments) and not arguments[0].startswith("-")
+    name = arguments[0] if named else default
+    if name not in presets:
+        fail(f"preset {name!r} is not known; expected one of: {', '.join(presets)}")
+    listing = "\n".join(f"  {key}" + ("  (default)" if key == default else "") for key in presets)
+    settings = parse_settings(
+        presets[name],
+        arguments[1:] if named else arguments,
+        f"{program} [PRESET]",
+        f"{about}\n\nPresets; the defaults below are those of {name}:\n{listing}",
+    )
+    for setting, why in late_decays(settings).items():
+        if getattr(settings.optimiser, setting) != getattr(presets[name].optimiser, setting):
+            fail(f"{flag(setting)}: {why}")
+    return name, settings
+
+
+def parse_settings(defaults: Parsed, arguments: Sequence[str], program: str, about: str) -> Parsed:
+    """The settings that a command line asks for; exits with a message if it asks for what is not allowed.
+
+    Args:
+      defaults: a dataclass of settings, perhaps in groups, whose names are flags without the group's.
+      arguments: the command line after the program's name.
+      program: how the program is called, for its help.
+      about: what it does, for its help.
+    """
+    kind: Any = type(defaults)
+    try:
+        settings: Parsed = tyro.cli(
+            kind,
+            default=defaults,
+            args=list(arguments),
+            prog=program,
+            description=about,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+    except SettingError as error:
+        fail(str(error))
+    return settings
+
+
+def late_decays(settings: Settings) -> Mapping[str, str]:
+    """For each schedule of the learning rate with an epoch that is never reached: a line that says so."""
+    return settings.optimiser.late_decays(teacher=settings.attention.attention == "weak")
