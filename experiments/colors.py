@@ -99,7 +99,8 @@ PAPER = {
 }
 
 
-EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.load)
+VARIANTS = {"d": "by an MLP", "h": "with 32 colours"}
+EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.load, variants=VARIANTS)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

@@ -157,7 +157,10 @@ PAPER = {
     "diffpool": {"orig": "83", "noisy": "54 ± 6", "noisyc": "43 ± 3", "auc": "50"},
 }
 
-EXPERIMENT = Experiment("mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.load, task="classification")
+VARIANTS = {"d": "by an MLP", "h": "with 32 features after the first convolution"}
+EXPERIMENT = Experiment(
+    "mnist75sp", __doc__ or "", PRESETS, PAPER, Mnist75sp.load, task="classification", variants=VARIANTS
+)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

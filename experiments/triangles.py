@@ -98,7 +98,11 @@ PAPER = {
     "diffpool": {"orig": "39", "large": "18", "auc": "82"},
 }
 
-EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.load)
+VARIANTS = {
+    "d": "by a graph network of 4 layers",
+    "h": "with 128 features after the first convolution",
+}
+EXPERIMENT = Experiment("triangles", __doc__ or "", PRESETS, PAPER, Triangles.load, variants=VARIANTS)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

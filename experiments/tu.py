@@ -185,7 +185,7 @@ def experiment(dataset: str) -> Experiment:
         {preset: {"test": figure} for preset, figure in PAPER.get(dataset, {}).items()},
         TU.load,
         task="classification",
-        variant=Path(dataset).stem.lower(),
+        folder_name=Path(dataset).stem.lower(),
         details=("balanced_accuracy", "majority_accuracy", "nodes_kept", "graphs_emptied"),
         choose=tune,
     )

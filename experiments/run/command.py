@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -25,18 +25,19 @@ from .tables import score_table
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a command needs to know of an experiment.
+    """The definition of an experiment.
 
     Attributes:
-      name: of its module and of its runs' folders.
+      name: the name of its module, with which the folders of its runs begin.
       about: the module's docstring, for `--help`.
       presets: settings by name, the default first.
-      paper: the paper's figures by preset: what the table shows for each subset, and as "auc" for the first pooling.
-      data: reads or draws the data that settings ask for.
+      paper: the paper's figures by preset, for the table: one for each subset, and "auc" for the first pooling.
+      data: reads or generates the data of some settings.
       task: what is predicted.
-      variant: a word more for the names of its runs' folders.
-      details: figures of the results that the table shows besides accuracy and AUC.
-      choose: chooses settings before training, where there is something to choose.
+      folder_name: a further part of the names of its runs' folders.
+      details: scores in the table besides accuracy and AUC, by name.
+      choose: chooses settings before training; None to take them as they are.
+      variants: what its suffixes of presets stand for, for `--help`.
     """
 
     name: str
@@ -45,20 +46,21 @@ class Experiment:
     paper: Mapping[str, Mapping[str, str]]
     data: Callable[[Any], protocol.Data]
     task: Task = "regression"
-    variant: str = ""
+    folder_name: str = ""
     details: Sequence[str] = ()
     choose: protocol.Choose | None = None
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
-        """The paper's figures for a preset, unless settings differ from it that change what is trained or tested."""
+        """Returns the paper's figures for a preset; none if settings differ from it in what is trained or tested."""
         return self.paper.get(preset, {}) if is_of_preset(settings, self.presets[preset]) else {}
 
     def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
-        """The preset and the settings that a command line asks for."""
-        return parse(self.presets, next(iter(self.presets)), arguments, program(self.name), as_typed(self.about))
+        """Returns the preset and the settings of a command line."""
+        return parse(self.presets, arguments, program(self.name), as_typed(self.about), self.variants)
 
     def main(self, arguments: Sequence[str]) -> None:
-        """Runs the experiment that a command line asks for."""
+        """Runs the experiment with the settings of a command line."""
         preset, settings = self.parse(arguments)
         for name, why in {} if settings.run.quiet else late_decays(settings).items():
             print(f"warning: {flag(name)}: {why}", file=sys.stderr)
@@ -69,13 +71,14 @@ class Experiment:
         """Runs the experiment and prints its table.
 
         Args:
-          preset: the settings' name, which the run's folder has where settings name none.
-          settings: those of the preset, perhaps with changes.
+          preset: the name of the settings, and part of the folder's name if they don't name one.
+          settings: the preset's settings, perhaps with changes.
         """
-        about, name = RunConfig(self.name, preset, settings), "-".join(filter(None, [self.name, self.variant, preset]))
+        config = RunConfig(self.name, preset, settings)
+        name = "-".join(filter(None, [self.name, self.folder_name, preset]))
         try:
             with exit_on_signal():
-                finished = protocol.run(about, name, lambda: self._data(settings), self.task, self.choose)
+                finished = protocol.run(config, name, lambda: self._data(settings), self.task, self.choose)
         except Exception as error:
             why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
             if alone and is_xla_error(error) and "RESOURCE_EXHAUSTED" in why:

@@ -1,0 +1,32 @@
+"""What a preset's name says, in words: its supervision, then what differs from the paper's main model."""
+
+from collections.abc import Mapping
+
+SUPERVISION = {
+    "weak": "attention learns from a teacher's leave-one-out labels",
+    "supervised": "attention learns from the true attention",
+    "unsupervised": "attention learns from the task alone",
+    "global": "no attention, global pooling",
+    "diffpool": "no attention, DiffPool",
+    "upper-bound": "nodes are pooled by the true attention, an upper bound",
+}
+VARIANTS = {"topk": "top-k pooling", "gin": "GIN", "gcn": "GCN"}
+
+
+def describe(preset: str, variants: Mapping[str, str]) -> str:
+    """Returns what a preset is, in words.
+
+    Args:
+      preset: its name, a key of `SUPERVISION` with suffixes.
+      variants: what an experiment's own suffixes say.
+    """
+    supervision = max((name for name in SUPERVISION if f"{preset}-".startswith(f"{name}-")), key=len)
+    suffixes = preset.removeprefix(supervision).split("-")[1:]
+    return ", ".join([SUPERVISION[supervision], *({**VARIANTS, **variants}[suffix] for suffix in suffixes)])
+
+
+def listing(presets: Mapping[str, object], default: str, variants: Mapping[str, str]) -> str:
+    """Returns a line for each preset, with its name and what it is."""
+    width = max(map(len, presets))
+    lines = [(name, describe(name, variants) + " (default)" * (name == default)) for name in presets]
+    return "\n".join(f"  {name:<{width}}  {words}" for name, words in lines)
