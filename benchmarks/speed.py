@@ -32,7 +32,7 @@ from jattn.datasets import generate_colors, generate_triangles
 from jattn.evaluation import join
 from jattn.graphs import Proximity
 from jattn.nn import DiffPoolConfig, ScorerConfig
-from jattn.training import Task as Predicted
+from jattn.types import Task as Predicted
 
 MATRIX = 2048
 BATCH = 32

@@ -24,7 +24,8 @@ from jattn.datasets.mnist75sp import mnist75sp
 from jattn.datasets.triangles import published_triangles
 from jattn.evaluation import evaluate, join
 from jattn.io import PublishedModel, load_published
-from jattn.training import Task, predict_seeds
+from jattn.training import predict_seeds
+from jattn.types import Task
 
 from .run.devices import configure_jax
 from .run.errors import expect_no_empty, fail

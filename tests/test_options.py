@@ -63,6 +63,11 @@ def with_nodes(**fields):
         (lambda: jattn.DiffPoolConfig(2.0), "clusters: expected a whole number, got 2.0"),
         (lambda: jattn.ScorerConfig(hidden="32"), "hidden: expected a whole number, got '32'"),
         (lambda: jattn.Network(filters=(8, 8.5)), r"filters\[1\]: expected a whole number, got 8.5"),
+        (lambda: jattn.Network(filters=8), "filters: 8 is not allowed, expected a tuple"),
+        (
+            lambda: jattn.Network(poolings=jattn.AttentionPoolingConfig(jattn.TopK(0.5))),
+            r"poolings: AttentionPoolingConfig\(.* is not allowed, expected a tuple",
+        ),
         (lambda: jattn.Network(order=None), "order: expected a whole number, got None"),
         (lambda: jattn.Network(dropout="0"), "dropout: expected a number, got '0'"),
         (lambda: jattn.TrainConfig(compact=1), "compact: expected True or False, got 1"),
@@ -87,6 +92,11 @@ def test_what_is_not_known_is_refused(make, message):
     [
         ({"epochs": 0}, "epochs: 0 is not allowed"),
         ({"batch_size": 0}, "batch_size: 0 is not allowed"),
+        ({"epochs": 1.5}, "epochs: expected a whole number, got 1.5"),
+        ({"epochs": "2"}, "epochs: expected a whole number, got '2'"),
+        ({"batch_size": 2.0}, "batch_size: expected a whole number, got 2.0"),
+        ({"seeds": 3}, r"seeds: expected a sequence of integers such as range\(10\), got 3"),
+        ({"seeds": [0.5]}, r"seeds\[0\]: expected a whole number, got 0.5"),
         ({"seeds": []}, "seeds: 0 is not allowed"),
         ({"seeds": [0, 2**32]}, "seed: 4294967296 is not allowed, expected 0 to 4294967295"),
         ({"seeds": [-1]}, "seed: -1 is not allowed"),
@@ -130,6 +140,7 @@ def test_what_is_not_known_is_refused(make, message):
         ({"graphs": BY_RULE._replace(n_edge=GRAPHS.n_edge)}, "n_edge: 6 edges are listed, but `edges` is a rule"),
     ],
 )
+@pytest.mark.usefixtures("unchecked_types")
 def test_training_refuses_what_does_not_fit(settings, message):
     usual = {"network": jattn.Network(), "config": jattn.TrainConfig(), "graphs": GRAPHS, "seeds": [0], "epochs": 1}
     with pytest.raises(ValueError, match=message):

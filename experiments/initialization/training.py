@@ -15,7 +15,8 @@ from jraph import GraphsTuple
 from jattn.datasets.colors import GREEN
 from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join
 from jattn.io._files import expect_format
-from jattn.training import Params, predict_seeds
+from jattn.training import predict_seeds
+from jattn.types import Params
 
 from ..colors import Colors
 from ..run.folder import Run, RunError, read_lines

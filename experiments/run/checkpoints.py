@@ -15,8 +15,9 @@ import orbax.checkpoint as ocp
 from jaxtyping import Float, Int
 
 from jattn.io._files import expect_format
-from jattn.training import Params, TrainState
+from jattn.training import TrainState
 from jattn.training._devices import broadcast_from_main, fail_together, is_main_process, to_host
+from jattn.types import Params
 
 from .folder import RunError
 from .identity import differences

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
-from jattn.training import Task
 from jattn.training._devices import ALL_KNOW
+from jattn.types import Task
 
 from . import protocol
 from .command_line import late_decays, parse

@@ -17,8 +17,9 @@ from jattn.attribution import leave_one_out_seeds
 from jattn.evaluation import evaluate, join
 from jattn.io import save_network
 from jattn.nn import Network
-from jattn.training import Params, Predictions, Task, predict_seeds
+from jattn.training import Predictions, predict_seeds
 from jattn.training._devices import any_process, fail_together, is_main_process
+from jattn.types import Params, Task
 
 from . import figures
 from .drawing import try_to_draw

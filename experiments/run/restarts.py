@@ -14,7 +14,8 @@ from jraph import GraphsTuple
 from jattn.batching import pad
 from jattn.graphs import select
 from jattn.nn import Network
-from jattn.training import Params, TrainConfig, TrainState
+from jattn.training import TrainConfig, TrainState
+from jattn.types import Params
 
 from .stages import InitialWeights, StageTrainer
 

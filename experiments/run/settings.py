@@ -21,7 +21,8 @@ from jattn.nn import (
     Threshold,
     TopK,
 )
-from jattn.training import Task, TrainConfig
+from jattn.training import TrainConfig
+from jattn.types import Task
 
 from .devices import ProcessSettings, RunSettings
 from .groups import Checked

@@ -20,7 +20,7 @@ from jattn.evaluation import accuracy, attention_auc, entered_masks, mean_std
 from jattn.io import read_arrays, write_arrays
 from jattn.io._files import expect_format
 from jattn.nn import Network
-from jattn.training import Epoch, Params, Predictions, Task, TrainConfig, TrainState, predict_seeds, prepare_seeds
+from jattn.training import Epoch, Predictions, TrainConfig, TrainState, predict_seeds, prepare_seeds
 from jattn.training._devices import (
     any_process,
     broadcast_from_main,
@@ -30,6 +30,7 @@ from jattn.training._devices import (
     to_host,
 )
 from jattn.training._seeds import Trainer
+from jattn.types import Params, Task
 
 from .checkpoints import Best, Checkpoints, Saved
 from .devices import RunSettings

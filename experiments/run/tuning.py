@@ -23,7 +23,8 @@ from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy, mean_std
 from jattn.graphs import select
 from jattn.io._files import expect_format
-from jattn.training import Task, predict_seeds, train_seeds
+from jattn.training import predict_seeds, train_seeds
+from jattn.types import Task
 
 from . import figures
 from .drawing import try_to_draw

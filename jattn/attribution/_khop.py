@@ -25,7 +25,7 @@ from jraph import GraphsTuple
 from jattn._cost_model import cost_model
 from jattn.nn import Network, SparseTopology
 from jattn.nn._kernels import EllCoo
-from jattn.training import AnyArray, Params
+from jattn.types import AnyArray, Params
 
 
 class SubgraphBatch(NamedTuple):

@@ -13,7 +13,7 @@ from jraph import GraphsTuple
 from jattn._options import expect_at_least, expect_mask, expect_one_of
 from jattn.graphs import expect_padded
 from jattn.nn import SUM_OFFSET
-from jattn.training import Task
+from jattn.types import Task
 
 Predict = Callable[[GraphsTuple, Bool[Array, " nodes"]], Float[Array, "graphs outputs"]]
 MIN_CHANGE = 1e-5  # total change relative to max(1, |y|) at or under which attention is only rounding
@@ -88,26 +88,36 @@ def leave_one_out(
     node_graph = jnp.repeat(jnp.arange(len(graph_mask)), graph.n_node, total_repeat_length=rows)
     index = jnp.arange(rows) - (jnp.cumsum(graph.n_node) - graph.n_node)[node_graph]  # of each node in its graph
     max_nodes = _expect_max_nodes(n_node, max_nodes)
-    chunk = min(chunk or max_nodes + 1, max_nodes + 1)
     copies = jax.vmap(lambda k: predict(graph, index != k))
+    predictions = _predict_copies(copies, n_node.max(initial=0), max_nodes, chunk or max_nodes + 1, len(graph_mask))
+    without = predictions[1:].at[index, node_graph].get(mode="fill", fill_value=0)
+    return normalize_attribution(predictions[0], without, node_graph, graph_mask[node_graph], task)
 
-    def leave_out(step: Array, predictions: Array) -> Array:
+
+def _predict_copies(
+    copies: Callable[[Array], Array], largest: Int[Array, ""], max_nodes: int, chunk: int, graphs: int
+) -> Float[Array, "copies graphs outputs"]:
+    """Row 0 has the predictions of whole graphs, row k + 1 those without the k-th node of each graph.
+
+    Args:
+      copies: numbers k, [chunk] -> predictions without the k-th node of each graph, [chunk, graphs, outputs].
+      largest: nodes of the largest graph. It sets the number of steps; all results are NaN if `max_nodes` is less.
+      max_nodes: rows but one.
+      chunk: number of predictions to run together.
+      graphs: graphs of the batch.
+    """
+    chunk = min(chunk, max_nodes + 1)
+    shape = jax.eval_shape(copies, jnp.arange(chunk))
+    if len(shape.shape) != 3 or shape.shape[1] != graphs:
+        raise ValueError(f"predict: expected to return [{graphs} graphs, outputs], got shape {shape.shape[1:]}")
+
+    def predict_chunk(step: Array, predictions: Array) -> Array:
         first = step * chunk
         return jax.lax.dynamic_update_slice_in_dim(predictions, copies(first - 1 + jnp.arange(chunk)), first, axis=0)
 
-    # Row 0 has the predictions of whole graphs, row k + 1 those without the k-th node of each graph. There are as many
-    # steps as these graphs need, which may be fewer than `max_nodes` needs.
-    shape = jax.eval_shape(copies, jnp.arange(chunk))
-    if len(shape.shape) != 3 or shape.shape[1] != len(graph_mask):
-        raise ValueError(
-            f"predict: expected to return [{len(graph_mask)} graphs, outputs], got shape {shape.shape[1:]}"
-        )
     predictions = jnp.zeros((-(-(max_nodes + 1) // chunk) * chunk, *shape.shape[1:]), shape.dtype)
-    steps = -(-(n_node.max(initial=0) + 1) // chunk)
-    predictions = jax.lax.fori_loop(0, steps, leave_out, predictions)
-    predictions = jnp.where(n_node.max(initial=0) > max_nodes, jnp.nan, predictions)
-    without = predictions[1:].at[index, node_graph].get(mode="fill", fill_value=0)
-    return normalize_attribution(predictions[0], without, node_graph, graph_mask[node_graph], task)
+    predictions = jax.lax.fori_loop(0, -(-(largest + 1) // chunk), predict_chunk, predictions)
+    return jnp.where(largest > max_nodes, jnp.nan, predictions)
 
 
 def _expect_max_nodes(n_node: Int[Array, " graphs"], max_nodes: int | None) -> int:

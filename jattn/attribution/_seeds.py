@@ -38,9 +38,9 @@ from jattn.batching import (
 from jattn.batching._packing import round_up
 from jattn.graphs import Proximity, select
 from jattn.nn import Network, Output, SparseTopology
-from jattn.training import Params, Task
 from jattn.training._devices import PARTS, SEEDS, devices_per_seed, replicate, shard_batches, shard_seeds, to_host
 from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, num_seeds, run_sequentially
+from jattn.types import Params, Task
 
 
 def leave_one_out_seeds(

@@ -7,7 +7,8 @@ from jaxtyping import Num
 from numpy.typing import ArrayLike
 
 from jattn._options import as_numbers, expect_mask
-from jattn.training import Task, expect_of_task
+from jattn.training import expect_of_task
+from jattn.types import Task
 
 
 def accuracy(prediction: ArrayLike, label: ArrayLike, task: Task) -> float:

@@ -11,7 +11,8 @@ from jraph import GraphsTuple
 
 from jattn._options import expect_mask
 from jattn.evaluation._metrics import RegressionErrors, accuracy, are_counts, attention_auc, regression_errors
-from jattn.training import AnyArray, Predictions, Task
+from jattn.training import Predictions
+from jattn.types import AnyArray, Task
 
 MAX_LABELS = 20  # of a subset whose accuracy is given by label
 MAX_RANGES = 8  # of numbers of nodes

@@ -16,7 +16,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jattn.io._files import FormatError, expect_format, read_arrays, write_arrays
 from jattn.nn import AttentionPoolingConfig, DiffPoolConfig, Network, ScorerConfig
 from jattn.nn._attention_pooling import SELECTIONS
-from jattn.training import Params
+from jattn.types import Params
 
 NETWORK = "network"  # the entry of the file that has the JSON
 FORMAT, KNOWN = "format", 2

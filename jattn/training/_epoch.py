@@ -12,13 +12,13 @@
         states, (loss, predictions) = epoch(states, split, batches[:, number, :, 0])
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -26,10 +26,8 @@ from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, 
 from jattn.batching import Batch, Bucket, DeviceDataset, gather, scatter
 from jattn.graphs import GRAPH_ID
 from jattn.nn import Network, Output, Precision
-from jattn.training._losses import Task, attention_loss, auxiliary_loss, task_loss
-
-Params = Any
-AnyArray = Array | np.ndarray
+from jattn.training._losses import attention_loss, auxiliary_loss, task_loss
+from jattn.types import AnyArray, Params, Task
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None =
 def make_train(
     network: Network, config: TrainConfig, bucket: Bucket, steps_per_epoch: int, axis: str | None = None
 ) -> TrainFunctions:
-    """The functions that train a network of one seed on batches of the size of `bucket`.
+    """The functions that train a network of one seed.
 
     Args:
       network: the architecture.
@@ -147,8 +145,7 @@ def make_train(
     optimizer = make_optimizer(config, steps_per_epoch, axis)
     network = network if config.precision is None else network.at(config.precision)
 
-    def over_all(x: Any) -> Any:
-        return jax.lax.psum(x, axis) if axis else x
+    over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
 
     def init(key: PRNGKeyArray, split: DeviceDataset) -> TrainState:
         init_key, key = jax.random.split(key)

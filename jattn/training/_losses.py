@@ -1,6 +1,6 @@
 """The task loss, the KL divergence of attention from its target, and the auxiliary loss of DiffPool."""
 
-from typing import Any, Literal
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +9,8 @@ from jaxtyping import Array, Bool, Float, Num
 
 from jattn._options import expect_one_of
 from jattn.nn import SUM_OFFSET, PoolingResult, Topology, normalize_target
+from jattn.types import Task
 
-Task = Literal["regression", "classification"]
 LOG_OFFSET = 1e-14  # beside an attention inside the logarithm
 
 

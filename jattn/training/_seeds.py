@@ -28,8 +28,8 @@ from jattn.training._devices import (
     shard_seeds,
     to_host,
 )
-from jattn.training._epoch import Params, Predictions, TrainConfig, TrainState, make_predict, make_train
-from jattn.training._losses import Task
+from jattn.training._epoch import Predictions, TrainConfig, TrainState, make_predict, make_train
+from jattn.types import Params, Task
 
 # Number of compiled programs of each kind that are cached. Each takes about 250 of the 65,530 memory maps that Linux
 # allows a process, and every trial of a study has its own.
@@ -139,19 +139,29 @@ def prepare_seeds(
     sequential = run_sequentially(network, graphs, bucket.nodes, config.compact)
     run_epoch = shard_seeds(epoch, len(seeds), *specs, sequential=sequential)
 
-    def run(state: TrainState, start_epoch: int) -> Iterator[Epoch]:
-        prefetched = None
-        for number in range(start_epoch + 1, epochs + 1):
-            state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
-            # The device trains the next epoch while the caller looks at this one, whose state it must not reuse. Not
-            # with several processes: fetching an array is a program that they share, and on CPUs two shared programs at
-            # the same time can deadlock.
-            if number < epochs and jax.process_count() == 1:
-                prefetched = run_epoch(state, split, per_seed, batches[:, number])
-            yield Epoch(number, state, loss, predictions)
-
+    run = functools.partial(_run_epochs, run_epoch, split, per_seed, batches)
     keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
     return Trainer(shard_seeds(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+
+
+def _run_epochs(
+    run_epoch: Callable[..., Any],
+    split: DeviceDataset,
+    per_seed: tuple[np.ndarray, np.ndarray],
+    batches: Int[np.ndarray, "seeds epochs steps parts entries"],
+    state: TrainState,
+    start_epoch: int,
+) -> Iterator[Epoch]:
+    """The epochs that are left after `start_epoch` of them."""
+    epochs, prefetched = batches.shape[1], None
+    for number in range(start_epoch + 1, epochs + 1):
+        state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
+        # The device trains the next epoch while the caller looks at this one, whose state it must not reuse. Not with
+        # several processes: fetching an array is a program that they share, and on CPUs two shared programs at the same
+        # time can deadlock.
+        if number < epochs and jax.process_count() == 1:
+            prefetched = run_epoch(state, split, per_seed, batches[:, number])
+        yield Epoch(number, state, loss, predictions)
 
 
 def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tuple[list[int], int, int]:
