@@ -1,7 +1,7 @@
-"""Data sets: every split is one numpy `jraph.GraphsTuple` of all its graphs, with the fields `jattn.graphs` lists.
+"""Data sets: each split is one numpy `jraph.GraphsTuple`, with the fields that `jattn.graphs` lists.
 
-Features are uint8 where they are 0/1, float32 otherwise; attention and edge weights are float32; a label is int32, or
-float32 where not all are whole numbers. Graphs of images have a rule for their weights in place of edges.
+Features are uint8 if they are 0 or 1, float32 otherwise. Attention and edge weights are float32. Labels are int32, or
+float32 if not all are integers. Graphs of images have a `Proximity` in place of listed edges.
 """
 
 from jattn.datasets.colors import generate_colors, published_colors

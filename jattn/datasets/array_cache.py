@@ -1,4 +1,4 @@
-"""Arrays that take long to make, kept in files: never half-written, and made again where a file is damaged."""
+"""Files of arrays that take long to compute; a damaged file is replaced."""
 
 import warnings
 import zipfile
@@ -16,16 +16,15 @@ def cached_arrays(
     make: Callable[[], Mapping[str, np.ndarray]],
     check: Callable[[Mapping[str, np.ndarray]], None],
 ) -> Mapping[str, np.ndarray]:
-    """The arrays in an npz file, which are made and written where it does not exist.
+    """The arrays in an npz file; if there is no such file, they are made and written to it.
 
-    Of runs that start at once each makes them, and the file of the last one stays. Where the file can't be used a
-    warning says why.
+    Runs that start at once all make the arrays, and the last file stays. A warning says why a file can't be used.
 
     Args:
-      file: its name says, by a hash, all that the arrays follow from.
-      what: what the arrays are, in the plural, for a warning.
+      file: the file; its name has a hash of everything that determines the arrays.
+      what: name of the arrays, in the plural, for warnings.
       make: makes the arrays.
-      check: raises a ValueError or KeyError for arrays that were read and can't be those.
+      check: raises `ValueError` or `KeyError` if the arrays of a file are not valid.
     """
     if file.exists():
         try:
@@ -44,6 +43,6 @@ def cached_arrays(
 
 
 def _read(file: Path) -> dict[str, np.ndarray]:
-    # numpy leaves a damaged file open where it opens it by itself.
+    # If numpy opens a damaged file itself, it leaves it open.
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         return dict(arrays)

@@ -1,4 +1,4 @@
-"""MNIST's four files of handwritten digits: found in a folder or downloaded, and checked."""
+"""MNIST: reads its four files from a folder, or downloads them, and checks them."""
 
 import gzip
 import math
@@ -29,7 +29,7 @@ HASHES = {
 
 
 class MNIST(NamedTuple):
-    """Digits in the files' order, pixels from 0 (paper) to 255 (ink)."""
+    """Images of digits in the order of the files, with pixels from 0 (paper) to 255 (ink), and their labels."""
 
     train_images: UInt8[np.ndarray, "60000 28 28"]
     train_labels: UInt8[np.ndarray, "60000"]
@@ -38,15 +38,16 @@ class MNIST(NamedTuple):
 
 
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> MNIST:
-    """Reads MNIST, from the user's cache folder where no other is given; what that lacks is downloaded into it.
+    """Reads MNIST.
 
     Args:
-      data_dir: a folder that holds the four files, unpacked or not, or that has them in `mnist/`.
+      data_dir: a folder with the four files, unpacked or not, or with `mnist/`, which has them. Default: the user's
+        cache folder, into which missing files are downloaded.
 
     Raises:
       FileNotFoundError: files are missing in `data_dir`.
       DownloadError: files can't be downloaded.
-      ValueError: a file is damaged, or another than it should be.
+      ValueError: a file is damaged or not the expected one.
     """
     files = fetch(HASHES, MIRRORS, cache_folder() / "mnist") if data_dir is None else _found(Path(data_dir))
     train_images, train_labels, test_images, test_labels = files
@@ -59,11 +60,11 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> MNIST:
 
 
 def _found(folder: Path) -> list[Path]:
-    """The four files in a folder or the `mnist` in it."""
+    """The four files, in a folder or in its subfolder `mnist`."""
     files: dict[str, Path] = {}
     for name in HASHES:
-        for place in (folder, folder / "mnist"):
-            for file in (place / name.removesuffix(".gz"), place / name):
+        for parent in (folder, folder / "mnist"):
+            for file in (parent / name.removesuffix(".gz"), parent / name):
                 if file.is_file():
                     files[name] = file
     if missing := [name for name in HASHES if name not in files]:
@@ -81,19 +82,23 @@ def _read_labels(file: Path, count: int) -> np.ndarray:
 
 
 def _read(file: Path, *shape: int) -> np.ndarray:
-    """The bytes that an idx file of the given shape holds, after a magic number (type, dimensions) and their sizes."""
+    """The bytes of an idx file of a given shape, which follow a magic number (type, dimensions) and the sizes."""
     try:
         content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{file} is no gzip file, or not all of one, or damaged ({error}); fetch it again") from error
+        raise ValueError(
+            f"{file} is not a gzip file, or is incomplete or damaged ({error}); download it again"
+        ) from error
     start = 4 + 4 * len(shape)
     magic, *sizes = np.frombuffer(content[:start].ljust(start, b"\0"), ">u4").tolist()
     if magic != 0x800 + len(shape):
-        raise ValueError(f"{file}: its first bytes are those of no idx file with {len(shape)} dimensions of bytes")
+        raise ValueError(f"{file}: not an idx file of bytes with {len(shape)} dimensions; download it again")
     if tuple(sizes) != shape:
         raise ValueError(f"{file}: expected {_by(shape)} bytes, got {_by(sizes)}")
     if len(content) - start != math.prod(shape):
-        raise ValueError(f"{file}: {_by(shape)} bytes should follow, got {len(content) - start}; fetch it again")
+        raise ValueError(
+            f"{file}: expected {_by(shape)} bytes after its header, got {len(content) - start}; download it again"
+        )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""MNIST-75sp: digits as graphs of at most 75 superpixels; a node's true attention is its intensity if that is high."""
+"""MNIST-75sp: digits as graphs of up to 75 superpixels. True attention is a node's intensity if that is high."""
 
 import os
 from typing import NamedTuple
@@ -13,20 +13,20 @@ from jattn.datasets.mnist import TRAIN, mnist
 from jattn.datasets.superpixels import Superpixels, cached_superpixels
 from jattn.graphs import Proximity
 
-VALIDATION = 5_000  # images, the last of those to train on
+VALIDATION = 5_000  # images, the last of the training set
 COLUMNS = 3  # of the same intensity, so that a model trained on gray digits can be tested on coloured ones
-NOISY, NOISYC = 0.4, 0.6  # standard deviations, where those of the training set's features are 1
+NOISY, NOISYC = 0.4, 0.6  # standard deviations of the noise, for features of standard deviation 1
 
 
 class MNIST75sp(NamedTuple):
-    """MNIST-75sp and what it was made from.
+    """MNIST-75sp, its normalisation and its images.
 
     Attributes:
-      splits: "train", "validation" where asked for, "orig", "noisy" and "noisyc"; the last three share arrays.
-      mean: what was subtracted from the five features.
-      std: what they were divided by then.
-      test_images: the digits of "orig", "noisy" and "noisyc".
-      validation_images: those of "validation".
+      splits: "train", "validation" if asked for, "orig", "noisy" and "noisyc"; the last three share arrays.
+      mean: subtracted from the five features.
+      std: the five features were divided by it afterwards.
+      test_images: images of "orig", "noisy" and "noisyc".
+      validation_images: images of "validation".
     """
 
     splits: dict[str, GraphsTuple]
@@ -49,72 +49,75 @@ def mnist75sp(
 ) -> MNIST75sp:
     """Makes MNIST-75sp (Knyazev et al. 2019, section 3.2) from MNIST.
 
-    Superpixels are cut on all cores, which takes a minute on two, and kept in the user's cache folder.
+    Superpixels are computed on all cores, which takes a minute on two, and cached in the user's cache folder.
 
-    Features are the intensity three times, then row and column, all from 0 to 1, and then normalised by mean and
-    standard deviation over the nodes of "train". Edges join all nodes, with weights exp(-d / (0.1 pi)^2) for two nodes
-    at a distance d, where a digit is 1 wide. "noisy" has N(0, 0.4) added to a node's normalised intensity, the same in
-    its three columns, "noisyc" N(0, 0.6) in each by itself; both numbers are standard deviations.
+    Features are the intensity, three times, then row and column, all from 0 to 1, normalised by the mean and the
+    standard deviation over the nodes of "train". Edges join all nodes; two nodes at distance d have the weight
+    exp(-d / (0.1 pi)^2), in units of the width of an image. In "noisy", N(0, 0.4) is added to the normalised intensity,
+    the same number in the three columns; in "noisyc", N(0, 0.6) to each column. Both are standard deviations.
 
     Args:
-      data_dir: folder of MNIST's files, as for `mnist`; they are downloaded where not given.
-      train_images: number of images to train on, the first ones; superpixels of no others are cut.
-      validation: the last 5,000 of the 60,000 images are a split of their own.
-      squared: weights are exp(-d^2 / (0.1 pi)^2).
+      data_dir: folder of MNIST's files, as for `mnist`. Default: they are downloaded.
+      train_images: number of training images, the first of MNIST; only their superpixels are computed. Default: all.
+      validation: whether the last 5,000 of the 60,000 images become the split "validation".
+      squared: whether weights are exp(-d^2 / (0.1 pi)^2).
       attention: the target, as for `image_graphs`.
-      mean: of the five features, in place of those of "train", such as a trained model's.
-      std: the standard deviations that belong to it.
-      noise_seed: noise is a function of it.
+      mean: mean of the five features to use in place of that of "train", such as a trained model's.
+      std: standard deviation of the five features, given with `mean`.
+      noise_seed: seed of the noise.
 
     Raises:
       FileNotFoundError: files are missing in `data_dir`.
       DownloadError: files can't be downloaded.
-      ValueError: a file is damaged, or another than it should be, or an argument is out of range.
+      ValueError: a file is damaged or not the expected one, or an argument is out of range.
+
+    >>> mnist75sp("data").splits["train"].nodes["features"].shape[1]  # doctest: +SKIP
+    5
     """
-    most = TRAIN - VALIDATION if validation else TRAIN
-    if train_images is not None and not 1 <= train_images <= most:
-        raise ValueError(f"train_images: {train_images} is not allowed, expected 1 to {most}")
+    available = TRAIN - VALIDATION if validation else TRAIN
+    if train_images is not None and not 1 <= train_images <= available:
+        raise ValueError(f"train_images: {train_images} is not allowed, expected 1 to {available}")
     expect_target(attention)
-    given = None if mean is None and std is None else statistics(mean, std, COLUMNS + 2)
+    statistics_given = None if mean is None and std is None else statistics(mean, std, COLUMNS + 2)
     data = mnist(data_dir)
     whole = cached_superpixels(data.train_images) if train_images is None else None
 
-    def cut(first: int, last: int) -> Superpixels:
+    def superpixels_between(first: int, last: int) -> Superpixels:
         return whole.between(first, last) if whole else cached_superpixels(data.train_images[first:last])
 
-    train = cut(0, train_images or most)
-    of_features = given or _measured(raw_features(train, COLUMNS))
+    train = superpixels_between(0, train_images or available)
+    mean_and_std = statistics_given or _mean_and_std(raw_features(train, COLUMNS))
 
     def graphs(found: Superpixels, label: np.ndarray) -> GraphsTuple:
-        x = normalized(raw_features(found, COLUMNS), *of_features)
+        x = normalized(raw_features(found, COLUMNS), *mean_and_std)
         return superpixel_graphs(found, x, label, attention, Proximity(NEARBY.width, squared))
 
     splits = {"train": graphs(train, data.train_labels[: len(train.n_node)])}
     if validation:
-        splits["validation"] = graphs(cut(most, TRAIN), data.train_labels[most:])
+        splits["validation"] = graphs(superpixels_between(available, TRAIN), data.train_labels[available:])
     splits["orig"] = graphs(cached_superpixels(data.test_images), data.test_labels)
     streams = np.random.SeedSequence(noise_seed).spawn(2)
     splits["noisy"] = _noisy(splits["orig"], NOISY, 1, streams[0])
     splits["noisyc"] = _noisy(splits["orig"], NOISYC, COLUMNS, streams[1])
     return MNIST75sp(
         splits=splits,
-        mean=of_features[0],
-        std=of_features[1],
+        mean=mean_and_std[0],
+        std=mean_and_std[1],
         test_images=data.test_images,
-        validation_images=data.train_images[most:].copy(),  # the others need not stay in memory
+        validation_images=data.train_images[available:].copy(),  # a view would keep all images in memory
     )
 
 
-def _measured(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature; the latter 1 where all nodes are alike."""
-    # One column at a time: in float64, which so many nodes need, all of them would take 350 MB.
+def _mean_and_std(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each feature; the latter is 1 if all nodes have the same value."""
+    # One column at a time: so many nodes need float64, in which all columns would take 350 MB.
     mean = [column.mean(dtype=np.float64) for column in features.T]
     std = [column.std(dtype=np.float64) or 1 for column in features.T]
     return np.asarray(mean, np.float32), np.asarray(std, np.float32)
 
 
 def _noisy(graphs: GraphsTuple, scale: float, columns: int, stream: np.random.SeedSequence) -> GraphsTuple:
-    """The graphs with noise on their intensity, drawn node after node: one number for all columns, or one for each."""
+    """Adds noise to the intensity of each node: one number for all columns, or one for each column."""
     x = graphs.nodes["features"].copy()
     x[:, :COLUMNS] += scale * np.random.default_rng(stream).standard_normal((len(x), columns), np.float32)
     return graphs._replace(nodes={**graphs.nodes, "features": x})

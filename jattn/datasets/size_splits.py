@@ -1,6 +1,6 @@
-"""Splits of one set of graphs: training on small ones and testing on the rest, and folds for tuning.
+"""Splits of a set of graphs: small graphs for training and the rest for test; folds for tuning.
 
-Functions whose names end in `_ids` give the numbers of graphs, for training on several splits of one set at once.
+Functions whose names end in `_ids` return indices of graphs, for training on several splits of one set at once.
 """
 
 import numpy as np
@@ -10,19 +10,27 @@ from jraph import GraphsTuple
 from jattn._options import expect_at_least
 from jattn.graphs import select
 
-_SPLIT, _FOLDS = 1, 2  # random streams that share no numbers with each other, nor with that of training's batches
+_SPLIT, _FOLDS = 1, 2  # random streams that are independent of each other and of the order of training batches
 
 
 def size_splits(
     graphs: GraphsTuple, max_nodes: int, max_train_graphs: int = 500, seed: int = 0
 ) -> dict[str, GraphsTuple]:
-    """The graphs that `size_split_ids` chooses.
+    """Splits graphs by size, as `size_split_ids`.
 
     Args:
       graphs: all graphs, on the host.
       max_nodes: most nodes of a training graph.
       max_train_graphs: most training graphs.
-      seed: which graphs are drawn is a function of it.
+      seed: seed of the random choice.
+
+    Returns:
+      The splits "train" and "test".
+
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [], []) for nodes in (2, 3, 9)])
+    >>> size_splits(graphs, max_nodes=5)["test"].n_node.tolist()
+    [9]
     """
     split = size_split_ids(graphs.n_node, max_nodes, max_train_graphs, seed)
     return {name: select(graphs, ids) for name, ids in split.items()}
@@ -31,23 +39,26 @@ def size_splits(
 def size_split_ids(
     n_node: Int[np.ndarray, " graphs"], max_nodes: int, max_train_graphs: int = 500, seed: int = 0
 ) -> dict[str, Int[np.ndarray, " _"]]:
-    """Splits graphs by size, as Knyazev et al. 2019, section 3.3 do.
+    """Indices of training graphs, which are small, and of all other graphs (Knyazev et al. 2019, section 3.3).
 
-    Training graphs are drawn, without regard to their classes, from those with at most `max_nodes` nodes. The paper has
-    COLLAB up to 35 nodes, PROTEINS up to 25 and D&D up to 200 and up to 300. Where `most` or fewer graphs are that
-    small all are taken, as are the 462 of D&D up to 200: there another seed changes nothing but the order of batches.
+    Training graphs are drawn from those with at most `max_nodes` nodes, regardless of their classes. The paper uses 35
+    nodes for COLLAB, 25 for PROTEINS, and 200 and 300 for D&D. If at most `max_train_graphs` graphs are small enough,
+    all are taken, as the 462 of D&D with up to 200 nodes; the seed then changes their order only.
 
     Args:
-      n_node: nodes of each graph.
+      n_node: number of nodes of each graph.
       max_nodes: most nodes of a training graph.
       max_train_graphs: most training graphs.
-      seed: which graphs are drawn is a function of it.
+      seed: seed of the random choice.
 
     Returns:
-      "train", in the order drawn, and "test": all other graphs, small or large, in their own order.
+      "train" in random order, and "test" in ascending order.
 
     Raises:
       ValueError: a split would be empty.
+
+    >>> size_split_ids(np.array([9, 2, 7]), max_nodes=5)
+    {'train': array([1]), 'test': array([0, 2])}
     """
     expect_at_least(1, max_train_graphs=max_train_graphs)
     small = np.flatnonzero(n_node <= max_nodes)
@@ -58,37 +69,45 @@ def size_split_ids(
     rest = np.setdiff1d(np.arange(len(n_node)), drawn)
     if not len(rest):
         raise ValueError(
-            f"max_nodes: all {len(n_node)} graphs have at most {max_nodes} nodes and are trained on; none is left to "
-            "test unless it, or the number to train on, is less"
+            f"max_nodes: all {len(n_node)} graphs have at most {max_nodes} nodes and are trained on, none is left to "
+            "test; lower max_nodes or max_train_graphs"
         )
     return {"train": drawn, "test": rest}
 
 
 def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple, GraphsTuple]]:
-    """The graphs that `fold_ids` chooses.
+    """Training and validation graphs of k-fold cross-validation, as `fold_ids`.
 
     Args:
       graphs: a training set, on the host.
-      k: number of parts, at least 2.
-      seed: the parts are a function of it.
+      k: number of folds, at least 2.
+      seed: seed of the random folds.
+
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((2, 1)), [], []) for _ in range(6)])
+    >>> [len(validation.n_node) for _, validation in folds(graphs, k=3)]
+    [2, 2, 2]
     """
     ids = fold_ids(len(graphs.n_node), k, seed)
     return [(select(graphs, train), select(graphs, validation)) for train, validation in ids]
 
 
 def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:
-    """Cuts graphs into k parts at random, whose sizes differ by at most 1.
+    """Indices of training and validation graphs for each of k random folds, whose sizes differ by at most 1.
 
     Args:
       count: number of graphs.
-      k: number of parts, at least 2.
-      seed: the parts are a function of it.
+      k: number of folds, at least 2.
+      seed: seed of the random folds.
 
     Returns:
-      For each part the other graphs, to train on, and the part itself, to validate on.
+      For each fold, the graphs of all other folds (training) and of the fold (validation).
 
     Raises:
-      ValueError: there are fewer than k graphs, or fewer than 2 parts.
+      ValueError: there are fewer than k graphs, or fewer than 2 folds.
+
+    >>> [(len(train), len(validation)) for train, validation in fold_ids(count=5, k=2)]
+    [(2, 3), (3, 2)]
     """
     if not 2 <= k <= count:
         raise ValueError(f"k: {k} folds of {count} graphs are not possible, expected 2 to {count}")

@@ -1,4 +1,4 @@
-"""TRIANGLES: count the triangles of a graph; a node's true attention is its share of the triangles' corners."""
+"""TRIANGLES: count the triangles of a graph. True attention is a node's share of the corners of triangles."""
 
 import os
 
@@ -11,9 +11,9 @@ from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
 PUBLISHED = {"train": 30_000, "validation": 5_000, "orig": 5_000, "large": 5_000}
 MAX_TRIANGLES = 10
 
-# Most graphs drawn at a time, and bits of their adjacency matrices: together about 100 MB.
+# Most graphs drawn at a time, and most bits of their adjacency matrices: about 100 MB.
 _ROUND, _ROUND_BITS = 1 << 13, 1 << 27
-_PATIENCE = 1 << 17  # graphs drawn without a new one of a label before it is given up: half a second where N is small
+_PATIENCE = 1 << 17  # graphs drawn without a new one of a label before an error: half a second if N is small
 
 
 def generate_triangles(
@@ -24,33 +24,36 @@ def generate_triangles(
     small_nodes: tuple[int, int] = (4, 25),
     large_nodes: tuple[int, int] = (26, 100),
 ) -> dict[str, GraphsTuple]:
-    r"""Draws TRIANGLES (Knyazev et al. 2019, section 3.1), no graph twice in all its splits.
+    r"""Draws TRIANGLES (Knyazev et al. 2019, section 3.1); no graph occurs twice in all splits.
 
-    The label, the number of triangles, is 1 to 10 in equal parts; where the number of graphs is no multiple of 10, low
-    labels have one graph more. The graphs of a label are those that have it among random graphs G(N, M) with N uniform
-    over its range and M = floor(N (1 + u)), u uniform in [0, 1), but at most N (N - 1) / 2. So N isn't uniform: the
-    smallest graphs are rarer than the rest. Of 4 nodes there are only 19.
+    The labels, numbers of triangles, are 1 to 10 in equal parts; if the number of graphs is no multiple of 10, low
+    labels have one graph more. Graphs are random graphs G(N, M) with N uniform over its range and M = floor(N (1 + u)),
+    u uniform in [0, 1), but at most N (N - 1) / 2 edges, drawn until there are enough with each label. So N is not
+    uniform: the smallest graphs are rarer than others. There are only 19 of 4 nodes.
 
-    A node's attention is its share of the triangles' corners, with T_i the number of triangles that node i is in:
+    The attention of node i is its share of the corners of triangles; it is a corner of T_i triangles:
 
     .. math:: \alpha_i = T_i / \sum_j T_j, \quad T_i = \tfrac{1}{2} \sum_j A_{ij} (A A)_{ij}
 
     Features are the one-hot degree, with columns for 0 to the highest degree of all splits.
 
     Args:
-      train: number of graphs to train on.
+      train: number of training graphs.
       validation: number of validation graphs.
-      test: number of graphs in each of "orig" and "large".
-      seed: graphs are a function of it. A split doesn't depend on the number of graphs of later ones, but for the
-        number of feature columns.
-      small_nodes: least and most nodes of a graph of "train", "validation" and "orig".
-      large_nodes: least and most nodes of a graph of "large".
+      test: number of graphs of each of "orig" and "large".
+      seed: seed of all draws. Only the number of feature columns depends on the numbers of graphs of later splits.
+      small_nodes: fewest and most nodes of a graph of "train", "validation" and "orig".
+      large_nodes: fewest and most nodes of a graph of "large".
 
     Returns:
       The splits "train", "validation", "orig" and "large", drawn in this order.
 
     Raises:
       ValueError: an argument is out of range, or too few distinct graphs of a label were found.
+
+    >>> splits = generate_triangles(train=10, validation=0, test=0)
+    >>> sorted(splits["train"].globals["label"].tolist())
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
     check_sizes(
         {"train": train, "validation": validation, "test": test},
@@ -69,7 +72,7 @@ def generate_triangles(
         for (split, (count, sizes)), stream in zip(plan.items(), streams, strict=True)
     }
     degrees = {name: np.bincount(split.senders, minlength=split.n_node.sum()) for name, split in splits.items()}
-    columns = max(int(of_split.max(initial=0)) for of_split in degrees.values()) + 1
+    columns = max(int(degree.max(initial=0)) for degree in degrees.values()) + 1
     return {
         name: split._replace(nodes={"features": _one_hot(degrees[name], columns), **split.nodes})
         for name, split in splits.items()
@@ -77,19 +80,22 @@ def generate_triangles(
 
 
 def published_triangles(path: str | os.PathLike[str], degree_columns: int | None = None) -> dict[str, GraphsTuple]:
-    """Reads the paper's own TRIANGLES (Knyazev et al. 2019) from the TU collection's files.
+    """Reads the published TRIANGLES (Knyazev et al. 2019) from the files of the TU collection.
 
     Args:
       path: `TRIANGLES.zip`, or a folder that holds it or its text files.
-      degree_columns: columns of the one-hot degree, for degrees 0 to `degree_columns` - 1; a node of higher degree has
-        only zeros. The highest degree of all splits + 1 where not given.
+      degree_columns: columns of the one-hot degree, for degrees 0 to `degree_columns` - 1; the row of a node of higher
+        degree is 0. Default: the highest degree of all splits + 1.
 
     Returns:
       The splits "train", "validation", "orig" and "large".
 
     Raises:
       FileNotFoundError: a file is missing.
-      ValueError: a file is malformed, or holds another data set.
+      ValueError: a file breaks the format, or has another data set.
+
+    >>> published_triangles("TRIANGLES.zip")["train"].n_node.shape  # doctest: +SKIP
+    (30000,)
     """
     if degree_columns is not None and degree_columns < 1:
         raise ValueError(f"degree_columns={degree_columns}: expected at least 1")
@@ -103,40 +109,40 @@ def published_triangles(path: str | os.PathLike[str], degree_columns: int | None
 
 
 def _one_hot(degrees: np.ndarray, columns: int) -> np.ndarray:
-    """Features [nodes, columns]; all zeros for a degree beyond the columns."""
+    """Features [nodes, columns]; 0 for a degree without a column."""
     return (degrees[:, None] == np.arange(columns)).astype(np.uint8)
 
 
 def _draw_split(
     rng: np.random.Generator, split: str, count: int, sizes: tuple[int, int], seen: set[tuple[int, bytes]]
 ) -> GraphsTuple:
-    """Draws graphs until there are enough of each label; their nodes have no features yet."""
-    least, most = sizes
-    # Graphs still to be found of each label; 0 and MAX_TRIANGLES + 1, which stands for more, are never missing.
+    """Draws graphs until there are enough with each label; nodes have no features yet."""
+    fewest, most = sizes
+    # Graphs still missing, by label; none of 0 and of MAX_TRIANGLES + 1, which stands for more.
     missing = np.bincount(np.arange(count) % MAX_TRIANGLES + 1, minlength=MAX_TRIANGLES + 2)
     asked, idle = missing.copy(), np.zeros_like(missing)
     pairs = np.full((count, 2 * most - 1), -1, np.int32)
     triangles = np.zeros((count, most), np.int32)
     n_node = np.zeros(count, np.int32)
-    places = rng.permutation(count)  # frequent labels are found first, but shall not come first
+    slots = rng.permutation(count)  # frequent labels are found first, but must not come first
     while missing.any():
-        wanted = max(512, 32 * missing.max())  # about 1 graph in 30 has the rarest label
-        n = rng.integers(least, most + 1, min(wanted, _ROUND, _ROUND_BITS // most**2 + 1))
+        count_drawn = max(512, 32 * missing.max())  # about 1 graph in 30 has the rarest label
+        n = rng.integers(fewest, most + 1, min(count_drawn, _ROUND, _ROUND_BITS // most**2 + 1))
         p = random_pairs(rng, n)
         t = _node_triangles(p, most)
         label = np.minimum(t.sum(axis=1) // 3, MAX_TRIANGLES + 1)
         fresh = _fresh(p, n, label, missing, seen)
-        done, places = np.split(places, [len(fresh)])
-        pairs[done, : p.shape[1]], triangles[done], n_node[done] = p[fresh], t[fresh], n[fresh]
+        filled, slots = np.split(slots, [len(fresh)])
+        pairs[filled, : p.shape[1]], triangles[filled], n_node[filled] = p[fresh], t[fresh], n[fresh]
         found = np.bincount(label[fresh], minlength=len(missing))
         missing -= found
         idle = np.where(found, 0, idle + len(n))
-        if (given_up := (missing > 0) & (idle >= _PATIENCE)).any():
-            k = int(given_up.argmax())
+        if (exhausted := (missing > 0) & (idle >= _PATIENCE)).any():
+            k = int(exhausted.argmax())
             raise ValueError(
-                f"{split}: {asked[k]} graphs of {least} to {most} nodes with label {k} (triangles) were asked for, but "
-                f"only {asked[k] - missing[k]} were found, and no other among the last {idle[k]} random graphs; widen "
-                "the range of nodes or ask for fewer graphs"
+                f"{split}: {asked[k]} graphs of {fewest} to {most} nodes with label {k} (triangles) were asked for, "
+                f"but only {asked[k] - missing[k]} were found, and no other among the last {idle[k]} random graphs; "
+                "widen the range of nodes or ask for fewer graphs"
             )
     corners = triangles.sum(axis=1)
     attention = triangles / corners[:, None]
@@ -147,10 +153,10 @@ def _draw_split(
 
 
 def _node_triangles(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """Number of triangles that each node is in, [graphs, nodes].
+    """Number of triangles with each node as a corner, [graphs, nodes].
 
-    Rows of A are bits in 64-bit words, so that (A A)_ij is a count of the bits that rows i and j share: twice as fast
-    as a product of dense matrices for up to 25 nodes, four times for up to 100.
+    Rows of A are stored as bits of 64-bit words, so that (A A)_ij is the number of bits that rows i and j share. This
+    is twice as fast as a dense matrix product for up to 25 nodes, and four times for up to 100.
     """
     is_edge, words = pairs >= 0, -(-nodes // 64)
     offset = np.nonzero(is_edge)[0] * nodes
@@ -168,7 +174,7 @@ def _node_triangles(pairs: np.ndarray, nodes: int) -> np.ndarray:
 def _fresh(
     pairs: np.ndarray, n_node: np.ndarray, label: np.ndarray, missing: np.ndarray, seen: set[tuple[int, bytes]]
 ) -> list[int]:
-    """Adds the first unseen graphs of each label, as many as are missing, to `seen`, and returns which these are."""
+    """Adds the first unseen graphs of each label to `seen`, up to the number missing, and returns their indices."""
     left, fresh = missing.tolist(), []
     edges = (pairs >= 0).sum(axis=1)
     for i in np.flatnonzero(missing[label]).tolist():

@@ -192,7 +192,7 @@ def test_other_sizes_take_the_place_of_those_that_ran_out():
         ({"test": -2}, "test=-2"),
         (
             {"small_nodes": (5, 4)},
-            r"small_nodes=\(5, 4\): expected \(least, most\) nodes of a graph, 1 <= least <= most",
+            r"small_nodes=\(5, 4\): expected \(fewest, most\) nodes of a graph, 1 <= fewest <= most",
         ),
         ({"large_nodes": (0, 4)}, r"large_nodes=\(0, 4\)"),
     ],

@@ -80,19 +80,27 @@ def test_files_in_the_cache_folder_are_used_where_their_hashes_are_right(tmp_pat
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        (0, b"", "its first bytes are those of no idx file with 3 dimensions of bytes"),
-        (0, b"\0\0", "its first bytes are those of no idx file with 3 dimensions of bytes"),
+        (0, b"", "not an idx file of bytes with 3 dimensions; download it again"),
+        (0, b"\0\0", "not an idx file of bytes with 3 dimensions; download it again"),
         (
             1,
             idx(np.zeros((3, 28, 28), np.uint8)),
-            "its first bytes are those of no idx file with 1 dimensions of bytes",
+            "not an idx file of bytes with 1 dimensions; download it again",
         ),
         (0, idx(np.zeros((3, 28, 28), np.uint8))[:9], "expected 3 x 28 x 28 bytes, got 3 x 0 x 0"),
         (0, idx(np.zeros((2, 28, 28), np.uint8)), "expected 3 x 28 x 28 bytes, got 2 x 28 x 28"),
         (2, idx(np.zeros((2, 32, 32), np.uint8)), "expected 2 x 28 x 28 bytes, got 2 x 32 x 32"),
         (3, idx(np.zeros(3, np.uint8)), "expected 2 bytes, got 3"),
-        (0, idx(np.zeros((3, 28, 28), np.uint8))[:-1], "3 x 28 x 28 bytes should follow, got 2351; fetch it again"),
-        (0, idx(np.zeros((3, 28, 28), np.uint8)) + b"\0", "3 x 28 x 28 bytes should follow, got 2353; fetch it again"),
+        (
+            0,
+            idx(np.zeros((3, 28, 28), np.uint8))[:-1],
+            "expected 3 x 28 x 28 bytes after its header, got 2351; download it again",
+        ),
+        (
+            0,
+            idx(np.zeros((3, 28, 28), np.uint8)) + b"\0",
+            "expected 3 x 28 x 28 bytes after its header, got 2353; download it again",
+        ),
         (1, idx(np.array([0, 9, 10], np.uint8)), "the label of image 2 is 10, expected 0 to 9"),
     ],
     ids=["empty", "short", "other kind", "cut header", "count", "size", "labels", "cut", "longer", "label over 9"],

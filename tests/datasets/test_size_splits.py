@@ -98,7 +98,7 @@ def test_an_empty_split_is_an_error():
         size_splits(graphs, 0)
     with pytest.raises(ValueError, match="no graph to train on has at most 9 nodes; there are no graphs"):
         size_splits(select(graphs, np.zeros(0, int)), 9)
-    with pytest.raises(ValueError, match="all 11 graphs have at most 9 nodes and are trained on; none is left to test"):
+    with pytest.raises(ValueError, match="all 11 graphs have at most 9 nodes and are trained on, none is left to test"):
         size_splits(graphs, 9)
     with pytest.raises(ValueError, match="max_train_graphs: 0 is not allowed, expected at least 1"):
         size_splits(graphs, 4, 0)

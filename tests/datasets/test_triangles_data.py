@@ -211,7 +211,7 @@ def test_labels_that_no_graph_is_left_for_are_an_error_that_counts_them(argument
         ({"test": -2}, "test=-2"),
         (
             {"small_nodes": (5, 4)},
-            r"small_nodes=\(5, 4\): expected \(least, most\) nodes of a graph, 1 <= least <= most",
+            r"small_nodes=\(5, 4\): expected \(fewest, most\) nodes of a graph, 1 <= fewest <= most",
         ),
         ({"large_nodes": (0, 4)}, r"large_nodes=\(0, 4\)"),
     ],
