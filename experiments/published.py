@@ -50,7 +50,7 @@ def print_scores(
     configure_jax()
     results = {}
     try:
-        folder, data_dir = local_path("folder", folder), local_path("data_dir", data_dir)
+        folder, data_dir = local_path("folder", folder), local_path("--data-dir", data_dir)
         for name, model in load_published(folder).items():
             start = time.perf_counter()
             statistics = model.feature_mean, model.feature_std

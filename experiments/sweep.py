@@ -33,8 +33,10 @@ from filelock import FileLock, Timeout
 from jattn._options import expect_at_least
 from jattn.io import write_json
 
+from .run.command_line import parse_settings
 from .run.errors import expect_no_empty, fail
 from .run.folder import RunError
+from .run.groups import Checked, name_flag
 from .run.paths import run_folder
 from .run.program import as_typed, job_command, program
 from .sweeps.attempts import state
@@ -45,7 +47,7 @@ from .sweeps.summary import read_rows, table, write_summary
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class Sweep(Checked):
     """The settings of a sweep, besides the arguments of its jobs."""
 
     experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = ""
@@ -79,8 +81,12 @@ class Sweep:
     on_slurm: tyro.conf.OmitArgPrefixes[Slurm] = Slurm()
     """Resources of a job with --executor slurm."""
 
-    def __post_init__(self) -> None:
+    positional = ("experiment", "presets")
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
         object.__setattr__(self, "out", run_folder("out", self.out))
+        super().validate()
         expect_at_least(1, jobs=self.jobs)
         expect_at_least(0, retries=self.retries)
         if self.executor != "slurm" and self.on_slurm != Slurm():
@@ -125,11 +131,11 @@ def main(arguments: Sequence[str]) -> None:
     """Runs, submits or shows the sweep of a command line."""
     expect_no_empty(arguments)
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    sweep = parse_settings(Sweep, arguments[:end], program("sweep"), as_typed(__doc__ or ""))
     try:
-        sweep = tyro.cli(Sweep, args=arguments[:end], prog=program("sweep"), description=as_typed(__doc__ or ""))
         grid = _stored_grid(sweep.out) if sweep.summary else sweep.grid(arguments[end + 1 :])
     except (ValueError, RunError) as error:
-        fail(str(error))
+        fail(name_flag(str(error), sweep))
     jobs = jobs_of(grid)
     try:
         if sweep.summary:

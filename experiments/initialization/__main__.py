@@ -225,7 +225,7 @@ def _read(settings: Initialization) -> dict[int, Splits]:
 def main(arguments: Sequence[str]) -> None:
     """Runs the study that a command line asks for."""
     expect_no_empty(arguments)
-    settings = parse_settings(Initialization(), arguments, program("initialization"), as_typed(__doc__ or ""))
+    settings = parse_settings(Initialization, arguments, program("initialization"), as_typed(__doc__ or ""))
     out = settings.run.out
     configure_jax(settings.run)
     about = RunConfig("initialization", "", settings)

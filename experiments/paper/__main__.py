@@ -28,11 +28,12 @@ import tyro
 from jattn._options import expect_at_least
 from jattn.plots import save
 
+from ..run.command_line import parse_settings
 from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty, fail
 from ..run.folder import RunError, read_config
-from ..run.groups import flat
-from ..run.paths import local_path, run_folder
+from ..run.groups import Checked, flat, name_flag
+from ..run.paths import run_folder
 from ..run.program import as_typed, job_command, program
 from ..run.tables import write_csv
 from ..sweep import command
@@ -95,7 +96,7 @@ FIGURES = (TASKS[:2], {preset: TABLE_1[preset] for preset in ("unsupervised", "s
 
 
 @dataclass(frozen=True)
-class Paper:
+class Paper(Checked):
     """What to make."""
 
     target: tyro.conf.Positional[Literal["table1", "table2", "table3", "figures", "all", "status"]]
@@ -118,10 +119,12 @@ class Paper:
     quiet: bool = False
     """Show nothing but errors and tables."""
 
-    def __post_init__(self) -> None:
+    positional = ("target",)
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
         object.__setattr__(self, "out", run_folder("out", self.out))
-        if self.data_dir is not None:
-            object.__setattr__(self, "data_dir", local_path("data_dir", self.data_dir))
+        super().validate()
         for row in self.presets:
             if row not in TABLE_3:
                 raise ValueError(f"presets: {row!r} is not known; expected some of: {', '.join(TABLE_3)}")
@@ -196,11 +199,11 @@ def _data_dir(folder: Path, task: str) -> Path:
 def main(arguments: Sequence[str]) -> None:
     """Makes what a command line asks for."""
     expect_no_empty(arguments)
+    paper = parse_settings(Paper, arguments, program("paper"), as_typed(__doc__ or ""))
     try:
-        paper = tyro.cli(Paper, args=arguments, prog=program("paper"), description=as_typed(__doc__ or ""))
         parts = {part: runs_of(paper, part) for part in paper.parts}
     except ValueError as error:
-        fail(str(error))
+        fail(name_flag(str(error), paper))
     commands = {name: of for runs in all_runs(parts) for name, of in _commands(runs, paper.out).items()}
     if paper.study:
         study = ["--quiet", "--out", str((paper.out / STUDY).absolute())]

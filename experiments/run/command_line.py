@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 import tyro
 
 from .errors import expect_no_empty, fail
-from .groups import SettingError, entries, flag
+from .groups import Checked, SettingError, entries, flag
 from .presets import listing
 from .settings import Settings
 
 Configured = TypeVar("Configured", bound=Settings)
-Parsed = TypeVar("Parsed")
+Parsed = TypeVar("Parsed", bound=Checked)
 
 
 def parse(
@@ -43,10 +43,11 @@ def parse(
         fail(f"preset {late!r}: one preset is allowed, before all settings: {program} {late} ...")
     lines = listing(presets, default, variants)
     settings = parse_settings(
-        presets[name],
+        type(presets[name]),
         arguments[1:] if named else arguments,
         f"{program} [PRESET]",
         f"{about}\n\nPresets; the defaults below are those of {name}:\n{lines}",
+        presets[name],
     )
     for setting, why in late_decays(settings).items():
         if getattr(settings.optimiser, setting) != getattr(presets[name].optimiser, setting):
@@ -54,28 +55,24 @@ def parse(
     return name, settings
 
 
-def parse_settings(defaults: Parsed, arguments: Sequence[str], program: str, about: str) -> Parsed:
-    """The settings that a command line asks for; exits with a message if it asks for what is not allowed.
+def parse_settings(
+    kind: type[Parsed], arguments: Sequence[str], program: str, about: str, defaults: Parsed | None = None
+) -> Parsed:
+    """The settings that a command line asks for; exits with a message if a value is not allowed.
 
     Args:
-      defaults: a dataclass of settings, perhaps in groups, whose names are flags without the group's.
+      kind: a `Checked` dataclass of settings, perhaps in groups, whose fields are the flags.
       arguments: the command line after the program's name.
       program: how the program is called, for its help.
       about: what it does, for its help.
+      defaults: other defaults than those of the fields.
     """
-    kind: Any = type(defaults)
+    options: dict[str, Any] = {} if defaults is None else {"default": defaults}
+    flat = (tyro.conf.OmitArgPrefixes,)  # flags without the names of groups
     try:
-        settings: Parsed = tyro.cli(
-            kind,
-            default=defaults,
-            args=list(arguments),
-            prog=program,
-            description=about,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        return tyro.cli(kind, args=list(arguments), prog=program, description=about, config=flat, **options)
     except SettingError as error:
         fail(str(error))
-    return settings
 
 
 def _misplaced_preset(presets: Mapping[str, Configured], arguments: Sequence[str]) -> str | None:

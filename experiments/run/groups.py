@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import Field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from jattn.io import to_jsonable
 
@@ -74,7 +74,12 @@ class Checked:
     """A dataclass of settings, or of groups of them, that checks its values when it is made.
 
     Subclasses extend `validate`. Of paths `~` is replaced.
+
+    Attributes:
+      positional: names of fields that have no flag.
     """
+
+    positional: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -89,10 +94,10 @@ class Checked:
                 object.__setattr__(self, field.name, local_path(field.name, path))
 
 
-def name_flag(message: str, settings: Any) -> str:
+def name_flag(message: str, settings: Checked) -> str:
     """An error's message, where it begins with a setting's name, with the flag in its place."""
     name = re.match(r"\w*", message)
-    known = {entry.field.name for entry in entries(settings)}
+    known = {entry.field.name for entry in entries(settings)} - {*settings.positional}
     return f"{flag(name[0])}{message[name.end() :]}" if name and name[0] in known else message
 
 

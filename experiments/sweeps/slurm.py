@@ -11,6 +11,7 @@ import tyro
 from jattn._options import expect_at_least
 
 from ..run.errors import fail
+from ..run.groups import Checked
 from .resumable import Resumable
 
 TIMEOUTS = 100  # time limits that a job may reach before it is given up
@@ -18,7 +19,7 @@ SAVE_SECONDS = 120  # before its time limit, a job is asked to save
 
 
 @dataclass(frozen=True)
-class Slurm:
+class Slurm(Checked):
     """The resources of a job with --executor slurm."""
 
     partition: str | None = None
@@ -34,7 +35,9 @@ class Slurm:
     slurm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """KEY=VALUE or KEY: any other option of sbatch, such as account=NAME or exclusive."""
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
         expect_at_least(0.1, hours=self.hours, memory=self.memory)
         expect_at_least(0, gpus=self.gpus)
         expect_at_least(1, cpus=self.cpus)

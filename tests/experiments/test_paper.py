@@ -260,7 +260,7 @@ def test_two_tables_share_their_runs(tmp_path):
         (["table1", "--seeds", "colors=0"], "seeds: 'colors=0' is not allowed, expected TASK=N"),
         (["table1", "--seeds", "ten"], "seeds: 'ten' is not allowed, expected TASK=N"),
         (["table1", "--jobs", "0"], "jobs: 0 is not allowed"),
-        (["table1", "--data-dir", "nowhere"], "data_dir: nowhere does not exist"),
+        (["table1", "--data-dir", "nowhere"], "--data-dir: nowhere does not exist"),
         (["table1", "--tasks", "tu"], "table1 has no such rows of tu"),
         (["table2", "--presets", "supervised"], "table2 has no such rows of colors"),
     ],

@@ -128,7 +128,7 @@ def test_values_of_a_sweep_may_have_commas_spaces_and_quotes(capsys):
         sweep._values('dataset="DIR/a')
     with pytest.raises(SystemExit):
         sweep.main(["--help"])
-    assert "A value that has commas stands in double quotes" in " ".join(capsys.readouterr().out.split())
+    assert "A value with commas stands in double quotes" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_value_with_spaces_or_of_any_length_is_one_setting(toy):

@@ -1,0 +1,86 @@
+"""A command line: one flag per setting whichever its group, errors and warnings that name flags as they are typed."""
+
+import re
+
+import pytest
+
+from experiments import colors, sweep, tu
+from experiments.initialization import __main__ as initialization
+from experiments.paper import __main__ as paper
+from experiments.run.command import Experiment
+from experiments.run.groups import entries, flag
+
+
+def shown(main, arguments, capsys):
+    """The status and the text on standard error of a command that ends at once."""
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    return stop.value.code, capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("main", "settings"),
+    [
+        (colors.EXPERIMENT.main, colors.PRESETS["weak"]),
+        (tu.main, tu.presets("PROTEINS")["weak"]),
+        (initialization.main, initialization.Initialization()),
+    ],
+)
+def test_help_has_a_section_for_each_group_and_a_flag_for_each_setting(main, settings, capsys):
+    status, text = shown(main, ["--help"], capsys)
+    assert status == 0
+    for group, field, _ in entries(settings):
+        assert f"{group} options" in text.out
+        assert re.search(rf"{flag(field.name)}\b", text.out)
+
+
+def test_flags_have_no_prefix_and_reach_their_groups():
+    _, settings = colors.EXPERIMENT.parse(["supervised", "--threshold", "0.02", "--filters", "8", "8", "8", "--quiet"])
+    assert settings.attention.threshold == 0.02
+    assert settings.model.filters == (8, 8, 8)
+    assert settings.run.quiet
+    assert settings.attention.attention == "supervised"
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "message"),
+    [
+        (sweep.main, ["colors", "weak", "--jobs", "0"], "--jobs: 0 is not allowed, expected at least 1"),
+        (sweep.main, ["colors", "weak", "--first-seed", "-1"], "--first-seed: -1 is not allowed"),
+        (sweep.main, ["colors", "weak", "--vary", "a"], "--vary: 'a' is not allowed"),
+        (sweep.main, ["colors", "weak", "--executor", "slurm", "--hours", "0"], "--hours: 0.0 is not allowed"),
+        (sweep.main, [], "experiment: name one of colors,"),
+        (sweep.main, ["colors", "weak", "--vary", "threshold=2"], "--threshold: 2.0 is not allowed"),
+        (paper.main, ["table1", "--jobs", "0"], "--jobs: 0 is not allowed"),
+        (paper.main, ["table1", "--seeds", "colors=0"], "--seeds: 'colors=0' is not allowed"),
+        (paper.main, ["table1", "--data-dir", "/nowhere"], "--data-dir: /nowhere does not exist"),
+        (initialization.main, ["--sigmas", "0"], "--sigmas: (0.0,) is not allowed, expected positive numbers"),
+        (tu.main, ["--tune-seeds", "2"], "--tune-seeds: there is no study without --tune"),
+    ],
+)
+def test_an_error_is_a_line_that_names_the_flag(main, arguments, message, tmp_path, capsys):
+    status, text = shown(main, [*arguments, "--out", str(tmp_path / "out")], capsys)
+    assert status == 2
+    assert text.err.startswith(f"error: {message}")
+    assert text.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        (["--epochs", "9"], "warning: --decay-epochs: 280 is after the last epoch, --epochs 9\n"),
+        (
+            ["weak", "--teacher-epochs", "9"],
+            "warning: --teacher-decay-epochs: 90 is after the last epoch, --teacher-epochs 9\n",
+        ),
+        (["supervised", "--teacher-epochs", "9"], ""),  # there is no teacher
+        (["--epochs", "9", "--decay-epochs"], ""),
+        (["--epochs", "9", "--quiet"], ""),
+        ([], ""),
+    ],
+)
+def test_a_preset_whose_decay_is_never_reached_runs_with_a_warning(arguments, warning, monkeypatch, capsys):
+    monkeypatch.setattr(Experiment, "run", lambda *arguments: None)
+    colors.EXPERIMENT.main(arguments)
+    assert capsys.readouterr().err == warning
