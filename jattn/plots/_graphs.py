@@ -1,4 +1,4 @@
-"""Attention on the nodes of graphs. Functions make a matplotlib `Figure`; pyplot's global state is left alone."""
+"""Attention on the nodes of graphs, as a matplotlib `Figure` without pyplot's global state."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,38 +27,38 @@ def attention_figure(
     graphs: GraphsTuple,
     prediction: Num[np.ndarray, " graphs"],
     attention: Float[np.ndarray, " nodes"],
-    kept: Bool[np.ndarray, " nodes"],
+    node_mask: Bool[np.ndarray, " nodes"],
     ids: Sequence[int],
     titles: Sequence[str] = (),
     position: Float[np.ndarray, "nodes 2"] | None = None,
 ) -> Figure:
-    """Some graphs of a split, nodes coloured by attention relative to the largest of their graph.
+    """Draws some graphs of a split, with nodes coloured by attention relative to the largest of their graph.
 
-    Nodes with target attention have a ring, dropped nodes are small and hollow. Heavier edges are darker.
+    Nodes with target attention have a ring; dropped nodes are small and hollow. Heavier edges are darker.
 
     Args:
       graphs: the split, on the host.
       prediction: a number or a class for each graph.
       attention: alpha of one pooling layer.
-      kept: nodes which that layer kept.
-      ids: the graphs to draw, at least one.
-      titles: a name for each of them, put in front of what the panel's title says anyway.
-      position: where to draw the nodes, x to the right and y upwards; found from the edges where not given.
+      node_mask: the nodes that this layer kept.
+      ids: indices of the graphs to draw, at least one.
+      titles: a name for each of them, put before the text of the panel's title.
+      position: positions of the nodes, x to the right and y upwards. Default: a layout from the edges.
 
     Returns:
-      The figure, one panel a graph and then a colour bar.
+      The figure: one panel per graph, then a colour bar.
 
     Raises:
-      ValueError: there is nothing to draw, an id is out of range, edges are not listed, or there are not as many titles
-        as ids.
+      ValueError: there are no ids or one is out of range, edges are not listed, or titles and ids differ in number.
+
+    >>> from jattn import from_arrays
+    >>> graph = from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])
+    >>> figure = attention_figure(graph, np.array([1.0]), np.array([0.9, 0.1]), np.array([True, False]), ids=[0])
+    >>> print(figure.axes[0].get_title())
+    2 nodes
+    label 0, predicted 1
     """
-    total = len(graphs.n_node)
-    if not len(ids) or not all(0 <= i < total for i in ids):
-        raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
-    if len(titles) not in (0, len(ids)):
-        raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
-    if isinstance(graphs.edges, Proximity):
-        raise ValueError("graphs: their edges follow from positions; `list_edges` lists them")
+    _expect_drawable(graphs, ids, titles)
     columns = min(len(ids), 5)
     rows = -(-len(ids) // columns)
     figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
@@ -70,24 +70,37 @@ def attention_figure(
     for axes, name, i in zip(panels, titles or [""] * len(ids), ids, strict=False):
         nodes, edges = slice(node[i], node[i + 1]), slice(edge[i], edge[i + 1])
         ends = np.stack([graphs.senders[edges], graphs.receivers[edges]], 1) - node[i]
-        where = stress_layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
+        xy = stress_layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
         target = graphs.nodes["attention"][nodes] > 0
-        _draw_graph(axes, where, ends, graphs.edges[edges], attention[nodes], kept[nodes], target)
+        _draw_graph(axes, xy, ends, graphs.edges[edges], attention[nodes], node_mask[nodes], target)
         size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
         answer = f"label {_number(graphs.globals['label'][i])}, predicted {_number(prediction[i])}"
         axes.set_title(f"{name}: {size}\n{answer}" if name else f"{size}\n{answer}", fontsize=9)
-    bar = figure.colorbar(
-        ScalarMappable(cmap=ATTENTION), ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6)
-    )
-    bar.set_label("attention / largest of the graph", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)
+    _draw_color_bar(figure, panels, rows)
     _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
     return figure
 
 
+def _expect_drawable(graphs: GraphsTuple, ids: Sequence[int], titles: Sequence[str]) -> None:
+    total = len(graphs.n_node)
+    if not len(ids) or not all(0 <= i < total for i in ids):
+        raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
+    if len(titles) not in (0, len(ids)):
+        raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
+    if isinstance(graphs.edges, Proximity):
+        raise ValueError("graphs: their edges are not listed; `list_edges(graphs)` lists them")
+
+
+def _draw_color_bar(figure: Figure, panels: Any, rows: int) -> None:
+    scale = ScalarMappable(cmap=ATTENTION)
+    bar = figure.colorbar(scale, ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6))
+    bar.set_label("attention / largest of the graph", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+
+
 def _draw_key(figure: Figure, rings: bool) -> None:
-    """Says what the marks of nodes mean, and rings where there are some."""
+    """A legend of the marks of nodes, and of rings if there are any."""
     styles: dict[str, dict[str, Any]] = {
         "kept": {"markersize": 7, "color": ATTENTION(0.6)},
         "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
@@ -105,23 +118,22 @@ def _draw_graph(
     ends: Int[np.ndarray, "edges 2"],
     weights: Float[np.ndarray, " edges"],
     attention: Float[np.ndarray, " nodes"],
-    kept: Bool[np.ndarray, " nodes"],
+    node_mask: Bool[np.ndarray, " nodes"],
     target: Bool[np.ndarray, " nodes"],
 ) -> None:
     area = np.clip(2500 / max(len(attention), 1), 14, 70)
     relative = np.nan_to_num(attention) / max(np.nan_to_num(attention).max(initial=0), 1e-30)
-    once = ends[:, 0] < ends[:, 1]
-    ends, weights = ends[once], weights[once]
-    opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(kept[ends].all(1), 1, 0.4)
+    forward = ends[:, 0] < ends[:, 1]  # each edge in one of its two directions
+    ends, weights = ends[forward], weights[forward]
+    opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(node_mask[ends].all(1), 1, 0.4)
     axes.add_collection(LineCollection(position[ends], colors=[(EDGE, a) for a in opacity], linewidths=0.6, zorder=1))
-    axes.scatter(
-        position[~kept, 0], position[~kept, 1], s=0.3 * area, c="white", edgecolors=DROPPED, linewidths=0.6, zorder=2
-    )
-    color = ATTENTION(relative[kept])
-    axes.scatter(position[kept, 0], position[kept, 1], s=area, c=color, edgecolors="0.35", linewidths=0.4, zorder=3)
-    axes.scatter(
-        position[target, 0], position[target, 1], s=1.7 * area, c="none", edgecolors=TARGET, linewidths=1.2, zorder=4
-    )
+    styles: list[tuple[Any, dict[str, Any]]] = [
+        (~node_mask, {"s": 0.3 * area, "c": "white", "edgecolors": DROPPED, "linewidths": 0.6}),
+        (node_mask, {"s": area, "c": ATTENTION(relative[node_mask]), "edgecolors": "0.35", "linewidths": 0.4}),
+        (target, {"s": 1.7 * area, "c": "none", "edgecolors": TARGET, "linewidths": 1.2}),
+    ]
+    for zorder, (nodes, style) in enumerate(styles, 2):
+        axes.scatter(*position[nodes].T, zorder=zorder, **style)
     axes.margins(0.08)
     axes.set_aspect("equal", adjustable="datalim")
 
@@ -131,5 +143,12 @@ def _number(value: Any) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure to a file, atomically."""
+    """Writes a figure to a file, atomically, in the format of its suffix (PNG if it has none).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Figure(figsize=(1, 1)), Path(folder) / "empty.png")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['empty.png']
+    """
     write_atomically(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:] or "png"))

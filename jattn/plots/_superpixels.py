@@ -1,6 +1,6 @@
-"""Pictures of attention over superpixels: what a network saw, what it should have attended to and what it attended to.
+"""Attention over superpixels, as a matplotlib `Figure`: input, target attention and attention of images.
 
-After the qualitative figure of Knyazev et al. 2019; pyplot's global state is left alone.
+After the qualitative figure of Knyazev et al. 2019.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,18 +23,18 @@ HATCHED: dict[str, Any] = {"facecolor": "white", "edgecolor": to_rgba(DROPPED, 0
 
 
 class ImageVariant(NamedTuple):
-    """One version of an image's graph, such as a noisy one, and what a network makes of it.
+    """One variant of an image's graph, such as a noisy one, with attention and prediction for it.
 
     Attributes:
-      channels: intensities from 0 to 1 of 1 channel (gray) or 3 (red, green, blue); others are clipped.
+      channels: intensities from 0 to 1 of 1 channel (gray) or 3 (red, green, blue); values outside are clipped.
       attention: alpha of one pooling layer.
-      kept: nodes which that layer kept.
-      predicted: class.
+      node_mask: the nodes that this layer kept.
+      predicted: the predicted class.
     """
 
     channels: Float[np.ndarray, "nodes channels"]
     attention: Float[np.ndarray, " nodes"]
-    kept: Bool[np.ndarray, " nodes"]
+    node_mask: Bool[np.ndarray, " nodes"]
     predicted: int
 
 
@@ -43,47 +43,68 @@ class ImageRow(NamedTuple):
 
     Attributes:
       segments: the superpixel of each pixel; node i of the graph is superpixel i.
-      target: target attention, 0 all over where there is none.
-      label: class.
-      views: versions of the graph by the names to show, at least one.
+      target: target attention; 0 everywhere if there is none.
+      label: the true class.
+      variants: variants of the graph by the names to show, at least one.
       title: put above the label.
     """
 
     segments: Int[np.ndarray, "height width"]
     target: Float[np.ndarray, " nodes"]
     label: int
-    views: Mapping[str, ImageVariant]
+    variants: Mapping[str, ImageVariant]
     title: str = ""
 
 
 def superpixel_figure(images: Sequence[ImageRow]) -> Figure:
-    """Images as superpixels, a row each: the target attention, then the input and the attention of every view.
+    """Draws images as superpixels, one per row: target attention, then the input and the attention of each variant.
 
     Attention and target are coloured relative to the largest of their graph; NaN counts as 0. Dropped superpixels are
-    hatched. A wrong prediction has a cross and, around its attention, a coloured frame.
+    hatched. A wrong prediction has a cross and a coloured frame around its attention.
 
     Args:
-      images: at least one, all with views of the same names. Sizes may differ.
+      images: at least one, with variants of the same names. Sizes may differ.
 
     Returns:
-      The figure: its panels row by row, then a colour bar. Where no image has target attention, targets are left out.
+      The figure: its panels row by row, then a colour bar. Without any target attention there are no target panels.
 
     Raises:
-      ValueError: there is nothing to draw, names of views differ, or an array has not one entry a superpixel.
+      ValueError: there are no images, names of variants differ, or an array does not have one entry per superpixel.
+
+    >>> variant = ImageVariant(np.array([[0.2], [0.8]]), np.array([0.1, 0.9]), np.array([False, True]), predicted=3)
+    >>> row = ImageRow(np.array([[0, 1]]), target=np.array([0.0, 1.0]), label=3, variants={"clean": variant})
+    >>> [axes.get_title() for axes in superpixel_figure([row]).axes[:3]]
+    ['target', 'input', 'attention']
     """
     if not images:
         raise ValueError("images: expected at least one, got none")
-    names = list(images[0].views)
+    names = list(images[0].variants)
     for i, image in enumerate(images):
         _expect_drawable(image, names, f"images[{i}]")
-    targets = any(np.nan_to_num(image.target).any() for image in images)
+    has_target = any(np.nan_to_num(image.target).any() for image in images)
     texts = [f"{image.title}\nlabel {image.label}".lstrip() for image in images]
-    # In inches, panels and gaps in turn; below the panels are the colour bar and the legend.
-    widths = ([PANEL, 0.2] * targets + [PANEL, 0.06, PANEL, 0.2] * len(names))[:-1]
+    figure, rows = _panels(images, texts, has_target, len(names))
+    for image, text, panels in zip(images, texts, rows, strict=True):
+        panels[0].set_ylabel(text, fontsize=9, rotation=0, ha="right", va="center", labelpad=6)
+        if has_target:
+            _fill(panels[0], image.segments, _colors(image.target))
+        for name, channels, attention in zip(names, panels[has_target::2], panels[has_target + 1 :: 2], strict=True):
+            _draw_variant(channels, attention, image, image.variants[name])
+    _draw_headings(rows[0], names, has_target)
+    _draw_legend(figure)
+    return figure
+
+
+def _panels(
+    images: Sequence[ImageRow], texts: Sequence[str], has_target: bool, variants: int
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure and its panels, row by row."""
+    # In inches, panels and gaps in turn; the colour bar and the legend are below the panels.
+    widths = ([PANEL, 0.2] * has_target + [PANEL, 0.06, PANEL, 0.2] * variants)[:-1]
     heights = [size for image in images for size in (PANEL * _aspect_ratio(image.segments), 0.27)]
     left, bottom = 0.2 + 0.08 * max(len(line) for text in texts for line in text.split("\n")), 0.75
-    width, height = max(left + sum(widths) + 0.1, 3.5), bottom + sum(heights) + 0.5
     right, top = left + sum(widths), bottom + sum(heights)
+    width, height = max(right + 0.1, 3.5), top + 0.5
     figure = Figure(figsize=(width, height), dpi=160)
     grid = figure.add_gridspec(
         len(heights),
@@ -97,42 +118,39 @@ def superpixel_figure(images: Sequence[ImageRow]) -> Figure:
         wspace=0,
         hspace=0,
     )
-    for row, (image, text) in enumerate(zip(images, texts, strict=True)):
-        panels = [figure.add_subplot(grid[2 * row, column]) for column in range(0, len(widths), 2)]
-        panels[0].set_ylabel(text, fontsize=9, rotation=0, ha="right", va="center", labelpad=6)
-        if targets:
-            _fill(panels[0], image.segments, _colors(image.target))
-        pairs = list(zip(panels[targets::2], panels[targets + 1 :: 2], strict=True))
-        for (channels, attention), name in zip(pairs, names, strict=True):
-            _draw_view(channels, attention, image, image.views[name])
-        if row == 0:
-            for axes, heading in zip(panels, ["target"] * targets + ["input", "attention"] * len(names), strict=True):
-                axes.set_title(heading, fontsize=9, pad=4)
-            for (channels, _), name in zip(pairs, names, strict=True):
-                style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "textcoords": "offset points"}
-                channels.annotate(name, (0, 1), (0, 18), xycoords="axes fraction", **style)
-    _add_legend(figure)
-    return figure
+    columns = range(0, len(widths), 2)
+    return figure, [[figure.add_subplot(grid[2 * row, column]) for column in columns] for row in range(len(images))]
 
 
-def _expect_drawable(image: ImageRow, names: Sequence[str], where: str) -> None:
-    """Raises ValueError, naming the argument, unless all the arrays of an image go together."""
+def _draw_headings(panels: Sequence[Axes], names: Sequence[str], has_target: bool) -> None:
+    """Titles of the columns and names of the variants, over the first row."""
+    titles = ["target"] * has_target + ["input", "attention"] * len(names)
+    for axes, title in zip(panels, titles, strict=True):
+        axes.set_title(title, fontsize=9, pad=4)
+    style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "textcoords": "offset points"}
+    for axes, name in zip(panels[has_target::2], names, strict=True):
+        axes.annotate(name, (0, 1), (0, 18), xycoords="axes fraction", **style)
+
+
+def _expect_drawable(image: ImageRow, names: Sequence[str], argument: str) -> None:
+    """Raises `ValueError`, naming the argument, unless all arrays of an image fit together."""
     segments = image.segments
     if segments.ndim != 2 or not segments.size:
-        raise ValueError(f"{where}.segments: expected [height, width], got {list(segments.shape)}")
+        raise ValueError(f"{argument}.segments: expected [height, width], got {list(segments.shape)}")
     if segments.min() < 0:
-        raise ValueError(f"{where}.segments: expected superpixels counted from 0, got {segments.min()}")
-    if not names or set(image.views) != set(names):
-        raise ValueError(f"{where}.views: expected {names or 'at least one'}, got {list(image.views)}")
+        raise ValueError(f"{argument}.segments: expected superpixels counted from 0, got {segments.min()}")
+    if not names or set(image.variants) != set(names):
+        raise ValueError(f"{argument}.variants: expected {names or 'at least one'}, got {list(image.variants)}")
     count = int(segments.max()) + 1
     shapes = {"target": image.target.shape}
-    for name, view in image.views.items():
-        shapes |= {f"views[{name!r}].{key}": getattr(view, key).shape for key in ("channels", "attention", "kept")}
-    for of, shape in shapes.items():
-        allowed = [(count, 1), (count, 3)] if of.endswith("channels") else [(count,)]
+    for name, variant in image.variants.items():
+        fields = ("channels", "attention", "node_mask")
+        shapes |= {f"variants[{name!r}].{field}": getattr(variant, field).shape for field in fields}
+    for field, shape in shapes.items():
+        allowed = [(count, 1), (count, 3)] if field.endswith("channels") else [(count,)]
         if shape not in allowed:
-            wanted = " or ".join(str(list(one)) for one in allowed)
-            raise ValueError(f"{where}.{of}: expected {wanted} for {count} superpixels, got {list(shape)}")
+            expected = " or ".join(str(list(one)) for one in allowed)
+            raise ValueError(f"{argument}.{field}: expected {expected} for {count} superpixels, got {list(shape)}")
 
 
 def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
@@ -140,17 +158,17 @@ def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
     return min(max(height / width, 0.3), 3)
 
 
-def _draw_view(channels: Axes, attention: Axes, image: ImageRow, view: ImageVariant) -> None:
-    rgb = np.broadcast_to(np.clip(np.nan_to_num(view.channels), 0, 1), (len(view.channels), 3))
+def _draw_variant(channels: Axes, attention: Axes, image: ImageRow, variant: ImageVariant) -> None:
+    rgb = np.broadcast_to(np.clip(np.nan_to_num(variant.channels), 0, 1), (len(variant.channels), 3))
     _fill(channels, image.segments, rgb)
-    colors = _colors(view.attention)
-    colors[~view.kept, 3] = 0  # the hatching behind is seen
+    colors = _colors(variant.attention)
+    colors[~variant.node_mask, 3] = 0  # shows the hatching behind
     attention.patch.set(**HATCHED)
     _fill(attention, image.segments, colors)
-    right = view.predicted == image.label
-    answer = f"predicted {view.predicted}" + ("" if right else " ✗")
-    attention.set_xlabel(answer, fontsize=9, labelpad=3, color="black" if right else WRONG)
-    if not right:
+    correct = variant.predicted == image.label
+    answer = f"predicted {variant.predicted}" + ("" if correct else " ✗")
+    attention.set_xlabel(answer, fontsize=9, labelpad=3, color="black" if correct else WRONG)
+    if not correct:
         attention.spines[:].set(edgecolor=WRONG, linewidth=1.8)
 
 
@@ -160,23 +178,23 @@ def _colors(attention: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, "nodes 
 
 
 def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np.ndarray, "nodes channels"]) -> None:
-    """Superpixels in their colours, thin lines between them."""
+    """Draws superpixels in their colours, with thin lines between them."""
     axes.imshow(colors[segments], interpolation="nearest")
     y, x = np.nonzero(segments[:, 1:] != segments[:, :-1])
     upright = np.stack([x + 0.5, y - 0.5, x + 0.5, y + 0.5], 1)
     y, x = np.nonzero(segments[1:] != segments[:-1])
     level = np.stack([x - 0.5, y + 0.5, x + 0.5, y + 0.5], 1)
-    lines = [*np.concatenate([upright, level]).reshape(-1, 2, 2)]  # of two ends, x and y
+    lines = [*np.concatenate([upright, level]).reshape(-1, 2, 2)]  # two ends each, x and y
     axes.add_collection(LineCollection(lines, colors=BORDER, linewidths=0.35, capstyle="projecting"), autolim=False)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(edgecolor=BORDER, linewidth=0.6)
 
 
-def _add_legend(figure: Figure) -> None:
-    """Colour bar and legend, within 0.75 inches from below."""
+def _draw_legend(figure: Figure) -> None:
+    """Colour bar and legend, in the lowest 0.75 inches."""
     height = figure.get_figheight()
-    where = figure.add_axes((0.25, 0.63 / height, 0.5, 0.1 / height))
-    bar = figure.colorbar(ScalarMappable(cmap=ATTENTION), cax=where, orientation="horizontal")
+    axes = figure.add_axes((0.25, 0.63 / height, 0.5, 0.1 / height))
+    bar = figure.colorbar(ScalarMappable(cmap=ATTENTION), cax=axes, orientation="horizontal")
     bar.set_label("attention / largest of the graph", fontsize=9, labelpad=2)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)

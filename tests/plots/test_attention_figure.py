@@ -75,7 +75,7 @@ def test_ids_without_a_graph_are_refused(ids):
 
 def test_edges_that_follow_from_positions_have_to_be_listed():
     graphs, *drawn = split(3)
-    with pytest.raises(ValueError, match="`list_edges` lists them"):
+    with pytest.raises(ValueError, match=r"`list_edges\(graphs\)` lists them"):
         attention_figure(graphs._replace(edges=Proximity(1.0)), *drawn, [0])
 
 

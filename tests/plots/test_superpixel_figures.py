@@ -17,7 +17,7 @@ def view(count, channels=3, predicted=7, seed=0):
     return ImageVariant(
         channels=rng.random((count, channels), np.float32),
         attention=rng.random(count, np.float32),
-        kept=np.arange(count) % 3 > 0,
+        node_mask=np.arange(count) % 3 > 0,
         predicted=predicted,
     )
 
@@ -58,7 +58,7 @@ ODD = {
     "NaN attention": shown(nan=view(4)._replace(attention=np.full(4, np.nan)))._replace(target=np.full(4, np.nan)),
     "some NaN": shown(nan=view(4)._replace(attention=np.array([np.nan, 1, 2, np.inf]))),
     "zero attention": shown(zero=view(4)._replace(attention=np.zeros(4))),
-    "nothing kept": shown(dropped=view(4)._replace(kept=np.zeros(4, bool))),
+    "nothing kept": shown(dropped=view(4)._replace(node_mask=np.zeros(4, bool))),
     "NaN channels": shown(nan=view(4)._replace(channels=np.full((4, 3), np.nan))),
     "a number no pixel has": shown(SQUARES * 2, gaps=view(7)),
 }
@@ -105,7 +105,7 @@ def test_a_superpixel_is_filled_with_its_channels_within_0_to_1():
 
 
 def test_attention_and_target_are_coloured_relative_to_the_largest_of_the_graph():
-    clean = view(4)._replace(attention=np.array([0.01, 0.02, 0, 0.04]), kept=np.ones(4, bool))
+    clean = view(4)._replace(attention=np.array([0.01, 0.02, 0, 0.04]), node_mask=np.ones(4, bool))
     image = shown(clean=clean)._replace(target=np.array([0.5, 0, 0, 0.5]))
     target, _, attention = panels(superpixel_figure([image]))[0]
     assert np.array_equal(pixels(attention), ATTENTION(np.array([0.25, 0.5, 0, 1.0]))[SQUARES])
@@ -113,14 +113,14 @@ def test_attention_and_target_are_coloured_relative_to_the_largest_of_the_graph(
 
 
 def test_attention_that_is_nan_is_coloured_as_zero():
-    nan = view(4)._replace(attention=np.array([np.nan, 1, 2, np.nan]), kept=np.ones(4, bool))
+    nan = view(4)._replace(attention=np.array([np.nan, 1, 2, np.nan]), node_mask=np.ones(4, bool))
     attention = panels(superpixel_figure([shown(nan=nan)]))[0][-1]
     assert np.array_equal(pixels(attention), ATTENTION(np.array([0, 0.5, 1, 0]))[SQUARES])
 
 
 def test_dropped_superpixels_show_the_hatching_behind_them():
     kept = np.array([True, False, False, True])
-    figure = superpixel_figure([shown(clean=view(4)._replace(kept=kept))])
+    figure = superpixel_figure([shown(clean=view(4)._replace(node_mask=kept))])
     target, channels, attention = panels(figure)[0]
     assert np.array_equal(pixels(attention)[..., 3] == 1, kept[SQUARES])
     assert set(pixels(attention)[..., 3].ravel()) == {0, 1}
@@ -131,7 +131,7 @@ def test_dropped_superpixels_show_the_hatching_behind_them():
 
 
 def test_the_picture_itself_has_the_colours_and_hatches():
-    clean = view(4)._replace(kept=np.array([True, False, True, True]))
+    clean = view(4)._replace(node_mask=np.array([True, False, True, True]))
     image = shown(clean=clean)
     figure = superpixel_figure([image])
     canvas = FigureCanvasAgg(figure)
@@ -209,18 +209,18 @@ def test_what_was_given_is_not_changed():
 
 BAD = {
     r"images: expected at least one, got none": [],
-    r"images\[0\].views: expected at least one, got \[\]": [shown()._replace(views={})],
-    r"images\[1\].views: expected \['clean'\], got \['noisy'\]": [shown(), shown(noisy=view(4))],
+    r"images\[0\].variants: expected at least one, got \[\]": [shown()._replace(variants={})],
+    r"images\[1\].variants: expected \['clean'\], got \['noisy'\]": [shown(), shown(noisy=view(4))],
     r"images\[0\].segments: expected \[height, width\], got \[0, 3\]": [shown()._replace(segments=SQUARES[:0, :3])],
     r"images\[0\].segments: expected \[height, width\], got \[6\]": [shown()._replace(segments=SQUARES[:, 0])],
     r"images\[0\].segments: expected superpixels counted from 0, got -1": [shown()._replace(segments=SQUARES - 1)],
     r"images\[0\].target: expected \[4\] for 4 superpixels, got \[3\]": [shown()._replace(target=np.ones(3))],
-    r"views\['a'\].attention: expected \[4\]": [shown(a=view(4)._replace(attention=np.ones(5)))],
-    r"views\['a'\].kept: expected \[4\]": [shown(a=view(4)._replace(kept=np.ones((4, 1), bool)))],
-    r"views\['a'\].channels: expected \[4, 1\] or \[4, 3\].*got \[5, 3\]": [
+    r"variants\['a'\].attention: expected \[4\]": [shown(a=view(4)._replace(attention=np.ones(5)))],
+    r"variants\['a'\].node_mask: expected \[4\]": [shown(a=view(4)._replace(node_mask=np.ones((4, 1), bool)))],
+    r"variants\['a'\].channels: expected \[4, 1\] or \[4, 3\].*got \[5, 3\]": [
         shown(a=view(4)._replace(channels=np.ones((5, 3))))
     ],
-    r"views\['b'\].channels: expected \[4, 1\] or \[4, 3\].*got \[4, 2\]": [shown(a=view(4), b=view(4, channels=2))],
+    r"variants\['b'\].channels: expected \[4, 1\] or \[4, 3\].*got \[4, 2\]": [shown(a=view(4), b=view(4, channels=2))],
 }
 
 
