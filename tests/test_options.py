@@ -346,6 +346,6 @@ def test_graphs_are_chosen_by_numbers_masks_and_slices(unchecked_types):
 
 
 def test_only_weights_of_the_network_are_saved(tmp_path):
-    with pytest.raises(ValueError, match=r"params: pool_0 is no weight of the network"):
+    with pytest.raises(ValueError, match=r"params: the network has no layer pool_0"):
         jattn.save_network(tmp_path / "weights.npz", jattn.Network(), {"conv_0": {}, "pool_0": {}})
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all; a network in one file; the paper's published weights."""
+"""Files: atomic writing; a network in one file; the published models of the paper."""
 
 from jattn.io._files import read_arrays, to_jsonable, write_arrays, write_atomically, write_json
 from jattn.io._networks import describe, load_network, network_from, save_network

@@ -1,4 +1,4 @@
-"""Files that are never half-written, also where the power is cut: JSON and named arrays, no pickles."""
+"""Files of JSON and of named arrays, without pickles. They are written atomically, even if the power fails."""
 
 import json
 import math
@@ -16,13 +16,25 @@ _umask_lock = threading.Lock()
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON under a temporary name, then renames it; NaN becomes null."""
+    """Writes a value as JSON, atomically; NaN becomes null.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(Path(folder) / "scores.json", {"accuracy": np.float32(0.5)})
+    ...     json.loads((Path(folder) / "scores.json").read_text())
+    {'accuracy': 0.5}
+    """
     text = json.dumps(to_jsonable(value), indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(text, "utf-8"))
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Writes named arrays as an npz file."""
+    """Writes named arrays as an npz file, atomically.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_arrays(Path(folder) / "weights.npz", {"bias": np.zeros(2)})
+    ...     read_arrays(Path(folder) / "weights.npz")
+    {'bias': array([0., 0.])}
+    """
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
@@ -32,33 +44,33 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays that `write_arrays` wrote."""
+    """The named arrays of an npz file."""
     with np.load(path, allow_pickle=False) as arrays:
         return dict(arrays)
 
 
 def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then renames it to `path`.
+    """Calls `write` with the path of a temporary file beside `path`, then renames that file to `path`.
 
-    No two calls share a temporary file, whatever process, thread or machine makes them. What was written is on the disk
-    before it has its name, so that a power cut leaves the old file or the new one.
+    Each call has its own temporary file, also among threads, processes and machines. The content is on the disk before
+    the file is renamed, so that a power cut leaves the old file or the new one.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=f".partial{path.suffix}", dir=path.parent)
     os.close(descriptor)
     temporary = Path(name)
     try:
-        temporary.chmod(0o666 & ~_umask())  # as any new file; mkstemp's are the owner's alone
+        temporary.chmod(0o666 & ~_umask())  # as any new file; those of mkstemp are private
         write(temporary)
         sync(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    if os.name == "posix":  # elsewhere a folder can't be opened
+    if os.name == "posix":  # other systems can't open a folder
         sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Waits until a file, or a folder's list of names, is on the disk."""
+    """Waits until a file, or the list of files of a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -67,37 +79,41 @@ def sync(path: Path) -> None:
 
 
 def _umask() -> int:
-    """The permissions that new files of this process do not get."""
-    with _umask_lock:  # it can only be read by setting it
+    """Permissions that new files of this process do not get."""
+    with _umask_lock:  # it can be read only by setting it
         mask = os.umask(0o077)
         os.umask(mask)
     return mask
 
 
 class FormatError(ValueError):
-    """A file is of a format that this version does not know."""
+    """A file has a format that this version can't read."""
 
 
 def expect_format(file: str | Path, found: Any, known: int, remedy: str, error: type[Exception] = FormatError) -> None:
-    """Raises an error that names the file and the remedy, unless its format is the one that this version knows.
+    """Raises an error with the file and a remedy, unless its format is the one that this version writes.
 
     Args:
-      file: whose format it is.
-      found: the number in the file; None where it has none.
-      known: the number that this version writes.
+      file: the file.
+      found: its format number; None if it has none.
+      known: the format number that this version writes.
       remedy: what to do about a file of another format.
-      error: what to raise.
+      error: type of the error.
     """
     if found == known:
         return
     if found is None:
-        raise error(f"{file}: it has no format number, as if an older version of jattn wrote it; {remedy}")
-    age = "a newer" if isinstance(found, int) and found > known else "another"
-    raise error(f"{file}: its format is {found}, of {age} version of jattn; this one knows {known}; {remedy}")
+        raise error(f"{file}: it has no format number, so an older version of jattn wrote it; {remedy}")
+    version = "a newer" if isinstance(found, int) and found > known else "another"
+    raise error(f"{file}: its format is {found}, of {version} version of jattn; this one knows {known}; {remedy}")
 
 
 def to_jsonable(value: Any) -> Any:
-    """Dataclasses, paths, numpy values and NaN as what JSON knows."""
+    """Dataclasses, mappings, sequences, paths and numpy values as values of JSON; NaN and infinity become None.
+
+    >>> to_jsonable({"values": np.array([1.0, np.nan]), "file": Path("weights.npz")})
+    {'values': [1.0, None], 'file': 'weights.npz'}
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return to_jsonable(asdict(value))
     if isinstance(value, Mapping):

@@ -1,8 +1,4 @@
-"""A network and its weights in one file: named arrays and, as JSON, what the network is.
-
-network, params = load_network("runs/mine/weights.npz")
-said = predict_seeds(network, params, graphs)
-"""
+"""A network and its weights in one file: named arrays and a JSON description of the network."""
 
 import json
 from collections.abc import Mapping
@@ -18,23 +14,32 @@ from jattn.nn import AttentionPoolingConfig, DiffPoolConfig, Network, ScorerConf
 from jattn.nn._attention_pooling import SELECTIONS
 from jattn.types import Params
 
-NETWORK = "network"  # the entry of the file that has the JSON
+NETWORK = "network"  # entry of the file with the JSON
 FORMAT, KNOWN = "format", 2
-OTHERS = ("parent", "name", "dtype", "param_dtype", "precision")  # fields of a network that are not its architecture
+NOT_ARCHITECTURE = ("parent", "name", "dtype", "param_dtype", "precision")
 
 
 def save_network(path: str | Path, network: Network, params: Params) -> None:
-    """Writes a network to an npz file, without pickles, never half-written.
+    """Writes a network and its weights to an npz file, atomically and without pickles.
 
     Args:
       path: the file.
       network: the architecture.
-      params: its parameters, with or without a leading axis of seeds; the file names them by their path in the network,
+      params: its parameters, with or without a leading axis of seeds. The names of the arrays are paths in the network,
         such as `conv_0/linear/kernel`.
 
     Raises:
-      ValueError: a pooling goes by a rule that is neither `Threshold` nor `TopK`, or the network is of a subclass,
-        or `params` have a layer that it does not have.
+      ValueError: the network is of a subclass, a pooling selects nodes by something other than `Threshold` or `TopK`,
+        or `params` have a layer that the network does not have.
+
+    >>> import tempfile
+    >>> network = Network(filters=(4,))
+    >>> params = {"output": {"kernel": [[0.5], [1.0]], "bias": [0.0]}}  # and so on
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_network(Path(folder) / "weights.npz", network, params)
+    ...     loaded, _ = load_network(Path(folder) / "weights.npz")
+    >>> loaded == network
+    True
     """
     described = json.dumps(describe(network))
     _expect_no_surplus(network, params)
@@ -43,7 +48,7 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
 
 
 def _expect_no_surplus(network: Network, params: Params) -> None:
-    """Raises where there are weights of a layer that the network does not have."""
+    """Raises `ValueError` if `params` have a layer that the network does not have."""
     learned = [
         i
         for i, pooling in enumerate(network.poolings)
@@ -51,18 +56,20 @@ def _expect_no_surplus(network: Network, params: Params) -> None:
     ]
     layers = {*(f"conv_{i}" for i in range(len(network.filters))), *(f"pool_{i}" for i in learned), "output"}
     if surplus := sorted(set(params) - layers):
-        raise ValueError(f"params: {surplus[0]} is no weight of the network, whose layers are {sorted(layers)}")
+        raise ValueError(f"params: the network has no layer {surplus[0]}; its layers are {sorted(layers)}")
 
 
 def load_network(path: str | Path) -> tuple[Network, Params]:
-    """The network and the parameters that `save_network` wrote, as numpy arrays.
+    """The network that `save_network` wrote, and its parameters as numpy arrays.
 
     Raises:
-      ValueError: the file is not one of those, or of another format.
-      FileNotFoundError: there is none.
+      ValueError: `save_network` did not write the file, or it has another format.
+      FileNotFoundError: the file does not exist.
+
+    >>> network, params = load_network("runs/mine/weights.npz")  # doctest: +SKIP
     """
     if Path(path).exists() and not is_zipfile(path):
-        raise ValueError(f"{path}: not a network that save_network wrote (no npz file)")
+        raise ValueError(f"{path}: not a network that save_network wrote (not an npz file)")
     try:
         arrays = read_arrays(Path(path))
         described, number = str(arrays.pop(NETWORK)), arrays.pop(FORMAT, None)
@@ -71,22 +78,27 @@ def load_network(path: str | Path) -> tuple[Network, Params]:
         network = network_from(json.loads(described))
     except (FileNotFoundError, FormatError):
         raise
-    except Exception as error:  # numpy, zipfile and json each have their own for a file that is not theirs
+    except Exception as error:  # numpy, zipfile and json raise errors of many types
         raise ValueError(f"{path}: not a network that save_network wrote ({type(error).__name__}: {error})") from error
     return network, unflatten_dict({tuple(name.split("/")): array for name, array in arrays.items()})
 
 
 def describe(network: Network) -> dict[str, Any]:
-    """A network's settings as what JSON knows."""
+    """Settings of a network as values of JSON.
+
+    >>> describe(Network(filters=(8,)))["filters"]
+    (8,)
+    """
     if type(network) is not Network:
-        raise ValueError(f"network: {type(network).__name__} is a subclass, whose layers a file can't know")
-    settings = {field.name: getattr(network, field.name) for field in fields(network) if field.name not in OTHERS}
+        raise ValueError(f"network: {type(network).__name__} is a subclass; only `Network` itself can be saved")
+    names = [field.name for field in fields(network) if field.name not in NOT_ARCHITECTURE]
+    settings = {name: getattr(network, name) for name in names}
     poolings = [None if pooling is None else _describe_pooling(pooling) for pooling in network.poolings]
     return settings | {"poolings": poolings}
 
 
 def network_from(described: Mapping[str, Any]) -> Network:
-    """The network that `describe` described."""
+    """The network of a description by `describe`."""
     poolings = [None if pooling is None else _pooling_from(pooling) for pooling in described["poolings"]]
     return Network(**{**described, "poolings": tuple(poolings)})
 

@@ -1,8 +1,8 @@
-"""Reading trained weights in the naming of the paper's published implementation.
+"""Reader of trained models of the paper's published implementation.
 
-Such a model is a configuration (JSON) and named arrays: poolings and convolutions are numbered together in the order of
-the forward pass, `graph_layers.I.fc.J` are the linear maps of a convolution, `graph_layers.I.proj` the scorer of a
-pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in], here [in, out].
+A model is a configuration (JSON) and named arrays. Poolings and convolutions are numbered together, in the order of the
+forward pass: `graph_layers.I.fc.J` are the linear maps of a convolution, `graph_layers.I.proj` is the scorer of a
+pooling, `fc.0` is the output map (`fc.1` after dropout). Weights are [out, in] in the files, [in, out] here.
 """
 
 import json
@@ -25,11 +25,11 @@ class PublishedModel(NamedTuple):
 
     Attributes:
       network: the architecture.
-      params: its weights, as `network.init` would give them under "params".
+      params: its weights, as `network.init` returns them under "params".
       config: the configuration as published, with "dataset".
-      expected: what it reaches: accuracy (%) by subset, "auc_0" the attention AUC (%) of the first pooling, and so on.
-      feature_mean: what its inputs had subtracted from them, [features]; None where they are as they come.
-      feature_std: what they were divided by then.
+      expected: its published scores: accuracy (%) by subset, "auc_0" (%) of attention in the first pooling, and so on.
+      feature_mean: mean subtracted from the input features, [features]; None if they are not normalised.
+      feature_std: standard deviation by which they were divided afterwards.
     """
 
     network: Network
@@ -44,8 +44,10 @@ def load_published(folder: Path) -> dict[str, PublishedModel]:
     """All models of a folder with `index.json` and, for each NAME in it, `NAME.weights.npz`.
 
     Raises:
-      FileNotFoundError: the folder lacks one of these files.
-      ValueError: a configuration or the weights do not fit together; the message names the model.
+      FileNotFoundError: one of these files is missing.
+      ValueError: a configuration and its weights do not fit together; the message names the model.
+
+    >>> models = load_published(Path("published"))  # doctest: +SKIP
     """
     index_file = folder / "index.json"
     if not index_file.is_file():
@@ -68,7 +70,7 @@ def _load(weights_file: Path, name: str, entry: Any) -> PublishedModel:
         with np.load(weights_file, allow_pickle=False) as arrays:
             weights = dict(arrays)
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{weights_file}: not an npz file of plain arrays, or not all of one") from error
+        raise ValueError(f"{weights_file}: not an npz file of plain arrays, or incomplete") from error
     try:
         config = entry["config"]
         network = network_from_config(config, outputs=_outputs(weights))
@@ -87,16 +89,17 @@ def _load(weights_file: Path, name: str, entry: Any) -> PublishedModel:
 
 
 def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:
-    """The architecture that a published configuration describes.
+    """The architecture of a published configuration.
 
     Args:
       config: "filters", "filter_scale" (K), "n_hidden" (0: a linear map), "aggregation", "readout", "dropout", "pool"
-        (None, or "attn", kind of supervision, rule, then for each convolution "skip" or the threshold or ratio of the
-        pooling before it) and "pool_arch" ("fc", "prev" or "curr", hidden units if an MLP; or "gnn", "prev" or "curr").
-      outputs: outputs a graph.
+        (None, or "attn", the kind of supervision, the kind of selection, then for each convolution "skip" or the
+        threshold or ratio of the pooling before it) and "pool_arch" ("fc", "prev" or "curr", and hidden units of an
+        MLP; or "gnn", "prev" or "curr").
+      outputs: number of outputs per graph.
 
     Raises:
-      ValueError: a setting has a value that is not known.
+      ValueError: a setting has an unknown value.
     """
     return Network(
         filters=tuple(config["filters"]),
@@ -113,10 +116,10 @@ def network_from_config(config: Mapping[str, Any], outputs: int) -> Network:
 def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[AttentionPoolingConfig | None, ...]:
     if pool is None:
         return ()
-    _, supervision, rule, *places = pool
-    if rule not in SELECTIONS:
-        raise ValueError(f"pool: rule {rule!r} is not known, expected one of {sorted(SELECTIONS)}")
-    kind, reads, *hidden = architecture or ["fc", "prev"]
+    _, supervision, selection, *values = pool
+    if selection not in SELECTIONS:
+        raise ValueError(f"pool: rule {selection!r} is not known, expected one of {sorted(SELECTIONS)}")
+    kind, score_from, *hidden = architecture or ["fc", "prev"]
     scorers = {
         "fc": ScorerConfig("mlp", hidden=int(hidden[0])) if hidden else ScorerConfig("linear"),
         "gnn": ScorerConfig("gnn"),
@@ -124,14 +127,13 @@ def _poolings(pool: list[str] | None, architecture: list[str] | None) -> tuple[A
     if kind not in scorers:
         raise ValueError(f"pool_arch: {kind!r} is not known, expected one of {sorted(scorers)}")
     scorer = ScorerConfig("ground_truth") if supervision == "gt" else scorers[kind]
-    poolings: list[AttentionPoolingConfig | None] = [None] * len(places)
-    for i, place in enumerate(places):
-        if place != "skip":
-            # Nothing entered a convolution before the first: there the published models score what is pooled.
-            current = reads == "curr" or i == 0
-            poolings[i] = AttentionPoolingConfig(
-                SELECTIONS[rule](float(place)), scorer, "current" if current else "previous"
-            )
+    poolings: list[AttentionPoolingConfig | None] = [None] * len(values)
+    for i, value in enumerate(values):
+        if value != "skip":
+            # Before the first convolution there are no previous features: published models score those being pooled.
+            current = score_from == "curr" or i == 0
+            select = SELECTIONS[selection](float(value))
+            poolings[i] = AttentionPoolingConfig(select, scorer, "current" if current else "previous")
     return tuple(poolings)
 
 
@@ -142,19 +144,19 @@ def params_from_weights(weights: Arrays, network: Network) -> dict[str, Any]:
       KeyError: an array that the network needs is missing.
     """
     params: dict[str, Any] = {}
-    place = 0
+    layer = 0  # of the published model
     for i in range(len(network.filters)):
         pooling = network.poolings[i] if i < len(network.poolings) else None
         if isinstance(pooling, AttentionPoolingConfig):
             if pooling.scorer.kind != "ground_truth":
                 params[f"pool_{i}"] = {
-                    "scorer": _scorer(weights, f"graph_layers.{place}.proj", pooling.scorer, min(network.order, 2))
+                    "scorer": _scorer(weights, f"graph_layers.{layer}.proj", pooling.scorer, min(network.order, 2))
                 }
-            place += 1
+            layer += 1
         params[f"conv_{i}"] = _convolution(
-            weights, f"graph_layers.{place}.fc", network.order, network.hidden is not None
+            weights, f"graph_layers.{layer}.fc", network.order, network.hidden is not None
         )
-        place += 1
+        layer += 1
     params["output"] = _linear(weights, "fc.1" if network.dropout else "fc.0")
     return params
 
@@ -173,7 +175,7 @@ def _scorer(weights: Arrays, name: str, scorer: ScorerConfig, order: int) -> dic
 
 
 def _convolution(weights: Arrays, name: str, order: int, mlp: bool) -> dict[str, Any]:
-    """A convolution, whose first map has a column for each feature of T_0 x, then of T_1 x, ..."""
+    """Weights of a convolution; the first map has a column for each feature of T_0 x, then of T_1 x, ..."""
     first = _linear(weights, f"{name}.0")
     columns, features = first["kernel"].shape
     first["kernel"] = first["kernel"].reshape(order, columns // order, features).swapaxes(0, 1)

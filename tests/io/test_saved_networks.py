@@ -55,7 +55,7 @@ def test_a_subclass_can_not_be_saved(tmp_path):
     class Mine(Network):
         pass
 
-    with pytest.raises(ValueError, match="network: Mine is a subclass, whose layers a file can't know"):
+    with pytest.raises(ValueError, match="network: Mine is a subclass; only `Network` itself can be saved"):
         save_network(tmp_path / "weights.npz", Mine(), {})
 
 

@@ -171,7 +171,7 @@ def test_how_often_to_save_matters_where_the_best_checkpoint_is_chosen(tmp_path)
 @pytest.mark.parametrize(
     ("number", "why"),
     [
-        (None, "it has no format number, as if an older version of jattn wrote it"),
+        (None, "it has no format number, so an older version of jattn wrote it"),
         (3, "its format is 3, of a newer version of jattn; this one knows [12]"),
         ("x", "its format is x, of another version"),
     ],
