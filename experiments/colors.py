@@ -17,8 +17,8 @@ from jattn._options import expect_at_least, setting
 from jattn.datasets.colors import generate_colors, published_colors
 
 from .run.command import Experiment
+from .run.data import Data
 from .run.groups import with_changes
-from .run.protocol import Data
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 

@@ -27,8 +27,8 @@ from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
 from jattn.training import Predictions
 
 from .run.command import Experiment
+from .run.data import Data
 from .run.groups import with_changes
-from .run.protocol import Data
 from .run.settings import DataSettings, EvaluationSettings, Settings
 from .run.tables import title
 

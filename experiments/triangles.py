@@ -17,8 +17,8 @@ from typing import Any
 from jattn.datasets.triangles import generate_triangles, published_triangles
 
 from .run.command import Experiment
+from .run.data import Data
 from .run.groups import with_changes
-from .run.protocol import Data
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 

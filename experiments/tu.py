@@ -30,10 +30,10 @@ from jattn.graphs import select
 from jattn.training import Predictions
 
 from .run.command import Experiment
+from .run.data import Data, draw_examples
 from .run.groups import with_changes
 from .run.paths import local_path
 from .run.program import program
-from .run.protocol import Data, draw_examples
 from .run.settings import AttentionSettings, DataSettings
 from .run.tuning import TunableSettings, tune
 

@@ -12,6 +12,7 @@ from jattn.types import Task
 
 from . import protocol
 from .command_line import late_decays, parse
+from .data import Data
 from .devices import configure_jax, exit_for_others, exit_process_lost, is_xla_error
 from .errors import fail
 from .folder import RunConfig, RunError
@@ -44,7 +45,7 @@ class Experiment:
     about: str
     presets: Mapping[str, Any]
     paper: Mapping[str, Mapping[str, str]]
-    data: Callable[[Any], protocol.Data]
+    data: Callable[[Any], Data]
     task: Task = "regression"
     folder_name: str = ""
     details: Sequence[str] = ()
@@ -93,7 +94,7 @@ class Experiment:
             print(score_table(results, self.paper_figures(preset, settings), self.details))
             print(f"{results.total_seconds:.0f} s; the run is in {folder}")
 
-    def _data(self, settings: Settings) -> protocol.Data:
+    def _data(self, settings: Settings) -> Data:
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:

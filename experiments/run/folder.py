@@ -1,14 +1,14 @@
 """A run's folder: configuration, metric lines, results and weights, none of them ever half-written.
 
-config.json     what it is a run of: experiment, preset, all settings, its data's digests, versions of libraries
-metrics.jsonl   one JSON line an epoch: stage, epoch, seconds, loss, accuracy, ...
-checkpoints/    of each stage of training, by epoch
-labels.npz      leave-one-out labels of the training graphs, and the identity of the teacher and graphs that they are of
+config.json     experiment, preset, all settings, digests of the data, versions of libraries
+metrics.jsonl   one JSON line per epoch: stage, epoch, seconds, loss, accuracy, ...
+checkpoints/    the checkpoints of each training stage, by epoch
+labels.npz      leave-one-out labels of the training graphs, and the identity of the teacher and the graphs
 weights.npz     the network and the trained weights of all seeds
-results.json    scores of the finished run
-study.db, study.csv, fold_labels.npz   where settings are tuned: the study, its trials, and the folds' labels
+results.json    scores; a run that has them is finished
+study.db, study.csv, fold_labels.npz   if settings are tuned: the study, its trials, and the labels of the folds
 
-Each of these files but lines and tables has a format number; one of another format is refused.
+All of these files but metrics.jsonl and study.csv have a format number; a file of another format is refused.
 """
 
 import json
@@ -29,9 +29,9 @@ from .groups import flat
 from .identity import DATA, Difference, growing, settings_differences
 from .identity import RESULTS as OF_RESULTS
 
-CONFIG, RESULTS = "config.json", "results.json"  # the last file: a run that has it is finished
+CONFIG, RESULTS = "config.json", "results.json"
 CONFIG_FORMAT, RESULTS_FORMAT = 2, 1
-LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions a run notes
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions config.json has
 
 
 class RunError(Exception):
@@ -39,10 +39,10 @@ class RunError(Exception):
 
 
 class MetricsLog:
-    """The lines of `metrics.jsonl`; those of a run that goes on stay, up to where it goes on from."""
+    """The lines of `metrics.jsonl`; a resumed run keeps those up to its last checkpoint."""
 
     def __init__(self, path: Path | None):
-        """Takes up the file of that path, or a new one; where None, nothing is written."""
+        """Opens the file, or a new one; None to write nothing."""
         self._path, self._file = path, path.open("a", buffering=1, encoding="utf-8") if path else None
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -51,7 +51,7 @@ class MetricsLog:
             self._file.write(json.dumps(to_jsonable(line), allow_nan=False) + "\n")
 
     def truncate(self, stage: str, epoch: int) -> None:
-        """Forgets all that was written after an epoch of a stage, or since the stage began where that is 0."""
+        """Removes all lines after an epoch of a stage; for epoch 0, from the beginning of the stage."""
         if self._path is None:
             return
         kept = []
@@ -75,9 +75,9 @@ class Run(NamedTuple):
     """A run's folder that this process alone holds.
 
     Attributes:
-      folder: where it is.
+      folder: its path.
       lines: its metric lines.
-      finished: whether all of it is there.
+      finished: whether it has all results.
       longer_config: if the folder has results of a shorter run, which this one continues: the new configuration.
     """
 
@@ -97,13 +97,13 @@ class Run(NamedTuple):
 
 
 class RunConfig(NamedTuple):
-    """What a run is of.
+    """The configuration of a run.
 
     Attributes:
-      experiment: its name.
-      preset: the preset that its settings started from.
-      settings: a dataclass whose fields say what they affect; as JSON has them where this was read.
-      data: digests of its data, by name; None where they were not read yet.
+      experiment: the experiment's name.
+      preset: the preset that the settings started from.
+      settings: a dataclass of settings, perhaps in groups; from a file, JSON of all settings by name.
+      data: digests of the data, by name; None if the data were not read yet.
     """
 
     experiment: str
@@ -113,97 +113,98 @@ class RunConfig(NamedTuple):
 
 
 @contextmanager
-def open_run(folder: Path, about: RunConfig) -> Iterator[Run]:
-    """Starts a run in a folder, or goes on with the one that is there, and holds the folder meanwhile.
+def open_run(folder: Path, config: RunConfig) -> Iterator[Run]:
+    """Starts or resumes the run in a folder, and locks the folder meanwhile.
 
     Args:
-      folder: made where it does not exist.
-      about: what is to be run. The data are those of the run that is there if their digests are, wherever they lie.
+      folder: made if it does not exist.
+      config: the run's configuration. Data are the same if their digests are, wherever they lie.
 
     Raises:
-      RunError: the folder holds another run, another process runs in it, or it can't be written. What it holds stays.
+      RunError: the folder holds another run, another process runs in it, or it can't be written. Its files are
+        unchanged.
     """
     config_file, results = folder / CONFIG, folder / RESULTS
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             held.enter_context(FileLock(folder / ".lock", timeout=0))
-            for left in folder.glob(".*.partial*"):  # by a process that was killed as it wrote
-                left.unlink()
-            longer = _expect_same(folder, about) and results.exists()
-            config = {"format": CONFIG_FORMAT, "versions": versions(), **about._asdict()}
-            config["settings"] = flat(about.settings)
+            for partial in folder.glob(".*.partial*"):  # of a process that was killed while it wrote
+                partial.unlink()
+            longer = _expect_same(folder, config) and results.exists()
+            written = {"format": CONFIG_FORMAT, "versions": versions(), **config._asdict()}
+            written["settings"] = flat(config.settings)
             if not results.exists():
-                write_json(config_file, config)
+                write_json(config_file, written)
             lines = held.enter_context(closing(MetricsLog(folder / "metrics.jsonl")))
         except Timeout:
             raise RunError(f"{folder}: another process runs there; wait for it, or choose another folder") from None
         except OSError as error:
             raise RunError(f"{folder}: can't write a run there ({error.strerror}); choose another folder") from error
-        yield Run(folder, lines, results.exists() and not longer, config if longer else None)
+        yield Run(folder, lines, results.exists() and not longer, written if longer else None)
 
 
-def is_finished(folder: Path, about: RunConfig) -> bool:
-    """Whether `open_run` would find all of a run there; False too where it would refuse the folder, or depends on data.
+def is_finished(folder: Path, config: RunConfig) -> bool:
+    """Whether `open_run` would find a finished run; False also if it would refuse the folder.
 
     Args:
-      folder: the run's.
-      about: what is to be run; data that were not read yet are taken to be the same if what says which they are is.
+      folder: the run's folder.
+      config: the run's configuration. Data that were not read yet are the same if the settings that choose them are.
     """
     try:
-        return (folder / CONFIG).exists() and (folder / RESULTS).exists() and not _expect_same(folder, about)
+        return (folder / CONFIG).exists() and (folder / RESULTS).exists() and not _expect_same(folder, config)
     except RunError:
         return False
 
 
 def versions() -> dict[str, str]:
-    """The versions of jattn and of the libraries that a run's numbers come from."""
+    """Returns the versions of jattn and of the libraries that compute a run's numbers."""
     return {"jattn": __version__, **{name: version(name) for name in LIBRARIES}}
 
 
 def differences(there: RunConfig, now: RunConfig) -> list[Difference]:
-    """What keeps two runs from being the same one, where `there` was read from a folder; without that if they are.
+    """Returns the differences between a run that was read from a folder and another; empty if they are the same.
 
-    Data are compared by their digests. Where those of one run are not known, settings say whether they are the same.
+    Data are compared by their digests. If those of one run are not known, the settings that choose data are compared.
     """
     found = [Difference("experiment", there.experiment, now.experiment)] if there.experiment != now.experiment else []
     found += settings_differences(there.settings, now.settings, OF_RESULTS)
-    asked = settings_differences(there.settings, now.settings, DATA)
+    data_settings = settings_differences(there.settings, now.settings, DATA)
     if there.data is None or now.data is None:
-        return found + [of for of in asked if of not in found]
+        return found + [change for change in data_settings if change not in found]
     digests = [
         Difference(f"data.{name}", there.data.get(name), now.data.get(name))
         for name in sorted(there.data.keys() | now.data.keys())
         if there.data.get(name) != now.data.get(name)
     ]
-    return found + ([of for of in asked if of not in found] + digests if digests else [])
+    return found + ([change for change in data_settings if change not in found] + digests if digests else [])
 
 
-def _expect_same(folder: Path, about: RunConfig) -> bool:
-    """Raises a `RunError` where a folder holds another run, or results of which nothing says what they are.
+def _expect_same(folder: Path, config: RunConfig) -> bool:
+    """Raises `RunError` if a folder holds another run, or results without a configuration.
 
     Returns:
-      Whether it holds a run that is to be made longer.
+      Whether the folder holds a shorter run, which this one continues.
     """
     there = read_config(folder)
     if there is None:
         if (folder / RESULTS).exists():
-            raise RunError(f"{folder} holds {RESULTS} without {CONFIG}, so of a run not known; choose another folder")
+            raise RunError(f"{folder} holds {RESULTS} of an unknown run, without {CONFIG}; choose another folder")
         return False
-    found = differences(there, about)
-    longer = [of for of in found if of.name in growing(about.settings) and of.there and of.now]
-    changed = [of for of in found if of not in longer]
-    if changed:
-        lines = "\n".join(f"  {of}" for of in changed)
+    found = differences(there, config)
+    longer = [change for change in found if change.name in growing(config.settings) and change.there and change.now]
+    refused = [change for change in found if change not in longer]
+    if refused:
+        lines = "\n".join(f"  {change}" for change in refused)
         raise RunError(f"{folder} holds a run of another configuration; choose another folder\n{lines}")
     return bool(longer)
 
 
 def read_config(folder: Path) -> RunConfig | None:
-    """What the run in a folder is of, its settings as JSON has them; None where there is no run.
+    """Returns the configuration of the run in a folder, with settings as JSON has them; None if there is no run.
 
     Raises:
-      RunError: what is there is damaged, or of another format.
+      RunError: it is damaged, or of another format.
     """
     file = folder / CONFIG
     try:
@@ -223,7 +224,7 @@ def read_config(folder: Path) -> RunConfig | None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file, without a last one that was not written to its end.
+    """Returns the JSON lines of a file, without a last line that is incomplete.
 
     Raises:
       RunError: another line is not JSON.
@@ -239,19 +240,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def write_results(folder: Path, results: Mapping[str, Any]) -> None:
-    """Writes a run's results, by which it is finished."""
+    """Writes `results.json`, which makes a run finished."""
     write_json(folder / RESULTS, {"format": RESULTS_FORMAT, **results})
 
 
 def read_results(folder: Path, needed: Collection[str] = ()) -> dict[str, Any]:
-    """The results that `write_results` wrote; null becomes NaN.
+    """Returns the content of `results.json`; null becomes NaN.
 
     Args:
-      folder: the run's.
-      needed: names of objects or lists that they have to have.
+      folder: the run's folder.
+      needed: names of objects or lists that it must have.
 
     Raises:
-      RunError: the file holds something else, or is of another format.
+      RunError: the file lacks one of them, is no such file, or is of another format.
     """
     path, remedy = folder / RESULTS, "remove it, and the same command makes it again"
 

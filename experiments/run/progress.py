@@ -29,7 +29,7 @@ class Progress:
         in_terminal = sys.stderr.isatty() and not self.quiet
         self.bar = tqdm(total=epochs, initial=done, desc=stage, unit="epoch", disable=not in_terminal)
         if done and not self.quiet:
-            tqdm.write(f"{stage}: goes on after epoch {done} of {epochs}", file=sys.stderr)
+            tqdm.write(f"{stage}: resumed after epoch {done} of {epochs}", file=sys.stderr)
 
     def __enter__(self) -> Self:
         return self

@@ -94,18 +94,37 @@ class SubsetScores:
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """The choice of a study.
+
+    Attributes:
+      settings: the chosen settings, by name.
+      score: their validation score, mean - standard deviation of the accuracy.
+      accuracy: their validation accuracy.
+      trial: the number of the trial.
+      trials: the number of trials of the study.
+    """
+
+    settings: Mapping[str, Any]
+    score: float
+    accuracy: MeanStd
+    trial: int
+    trials: int
+
+
+@dataclass(frozen=True)
 class Results:
     """The results of a run.
 
     Attributes:
       subsets: scores by test subset, "all" among them.
-      seconds: what each stage of the run took.
-      tuned: what a study chose, if there was one.
+      seconds: the seconds that each stage of the run took.
+      tuned: the choice of a study, if there was one.
     """
 
     subsets: Mapping[str, SubsetScores]
     seconds: Mapping[str, float]
-    tuned: Mapping[str, Any] | None = None
+    tuned: Tuned | None = None
 
     @property
     def together(self) -> SubsetScores:
@@ -140,7 +159,8 @@ class Results:
         found = read_results(folder, ["subsets", "seconds"])
         try:
             seconds = {name: _number(value) for name, value in found["seconds"].items()}
-            results = cls(subset_scores(found["subsets"]), seconds, found.get("tuned"))
+            tuned = _tuned(found["tuned"]) if "tuned" in found else None
+            results = cls(subset_scores(found["subsets"]), seconds, tuned)
             scores = [score for of in results.subsets.values() for score in (of.accuracy, *of.attention_auc)]
             scores += [score for name in details for score in results.together.layers(name)]
             if {len(score.values) for score in scores} != {results.networks}:
@@ -158,20 +178,20 @@ def subset_scores(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, SubsetSc
 
 def pooled(scores: Sequence[MeanStd]) -> MeanStd:
     """Returns the score of the networks of several runs together."""
-    return _mean_std(mean_std([value for score in scores for value in score.values]))
+    return as_mean_std(mean_std([value for score in scores for value in score.values]))
 
 
 def _subset(found: Mapping[str, Any]) -> SubsetScores:
     def several(name: str) -> tuple[MeanStd, ...]:
-        return tuple(map(_mean_std, found.get(name, ())))
+        return tuple(map(as_mean_std, found.get(name, ())))
 
     def one(name: str) -> MeanStd | None:
-        return _mean_std(found[name]) if name in found else None
+        return as_mean_std(found[name]) if name in found else None
 
     by_label = [LabelScores(_number(of["label"]), *_part(of)) for of in found.get("by_label", ())]
     by_nodes = [SizeScores((of["nodes"][0], of["nodes"][1]), *_part(of)) for of in found.get("by_nodes", ())]
     return SubsetScores(
-        accuracy=_mean_std(found["accuracy"]),
+        accuracy=as_mean_std(found["accuracy"]),
         attention_auc=several("attention_auc"),
         graphs=found.get("graphs"),
         nodes_kept=several("nodes_kept"),
@@ -184,11 +204,17 @@ def _subset(found: Mapping[str, Any]) -> SubsetScores:
     )
 
 
+def _tuned(found: Mapping[str, Any]) -> Tuned:
+    score, accuracy = _number(found["score"]), as_mean_std(found["accuracy"])
+    return Tuned(found["settings"], score, accuracy, found["trial"], found["trials"])
+
+
 def _part(found: Mapping[str, Any]) -> tuple[MeanStd, int]:
-    return _mean_std(found["accuracy"]), found["graphs"]
+    return as_mean_std(found["accuracy"]), found["graphs"]
 
 
-def _mean_std(found: Mapping[str, Any]) -> MeanStd:
+def as_mean_std(found: Mapping[str, Any]) -> MeanStd:
+    """Returns what `jattn.evaluation.mean_std` computes, or a results file has, as `MeanStd`."""
     return MeanStd(_number(found["mean"]), _number(found["std"]), tuple(map(_number, found["values"])))
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM, by which batch systems ask a job to end, and Ctrl-C: at once, or where training can be gone on with."""
+"""SIGTERM, with which batch systems ask a job to end, and Ctrl-C: at once, or after an epoch is saved."""
 
 import signal
 import threading
@@ -28,14 +28,14 @@ class Terminated(SystemExit):
 def handling(handler: Callable[[int, FrameType | None], Any], numbers: Sequence[int]) -> Iterator[None]:
     """Within, some signals call `handler`.
 
-    The main thread alone can have handlers. In others, as those of notebooks and servers, signals do what they did.
+    Only the main thread can have handlers: in other threads, as of notebooks and servers, nothing changes.
     """
     main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in numbers} if main else {}
     try:
         yield
     finally:
-        for number, handled in before.items():  # None is what was not set from Python
+        for number, handled in before.items():  # None if it was not set from Python
             signal.signal(number, signal.SIG_DFL if handled is None else handled)
 
 
@@ -62,7 +62,7 @@ def exit_on_signal() -> Iterator[None]:
     except (RunError, ProcessError) as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error}; what was saved before is kept, and with --out the same command goes on from there")
+        fail(f"{error}; what was saved is kept: to resume, repeat the command with the same --out")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from .errors import fail
 from .folder import RunError
 from .groups import Checked, with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
+from .results import Tuned, as_mean_std
 from .settings import Settings
 from .stages import StageTrainer
 from .tables import write_csv
@@ -42,7 +43,7 @@ if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study
 
 STUDY_FORMAT = 2
 
-Tuned = TypeVar("Tuned", bound="TunableSettings")
+Tunable = TypeVar("Tunable", bound="TunableSettings")
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Folds(NamedTuple):
     labels: Float[np.ndarray, "networks nodes"] | None = None
 
 
-def tune(settings: Tuned, stages: StageTrainer, outputs: int) -> tuple[Tuned, dict[str, Any]]:
+def tune(settings: Tunable, stages: StageTrainer, outputs: int) -> tuple[Tunable, Tuned | None]:
     """The best settings that a study finds; unchanged if there is no study.
 
     Args:
@@ -122,11 +123,11 @@ def tune(settings: Tuned, stages: StageTrainer, outputs: int) -> tuple[Tuned, di
       outputs: outputs per graph.
 
     Returns:
-      The settings to train with, and what to add to the results: under "tuned" the choice and its score.
+      The settings to train with, and the choice; None if there is no study.
     """
     trials = settings.tuning.tune
     if not trials:
-        return settings, {}
+        return settings, None
     folder = stages.run.folder
     with stages.timed("tuning"):
         graphs = stages.graphs if stages.train_ids is None else select(stages.graphs, stages.train_ids[0])
@@ -148,10 +149,9 @@ def tune(settings: Tuned, stages: StageTrainer, outputs: int) -> tuple[Tuned, di
     stages.seconds["tuning"] += before  # trials before an interruption, or on other machines
     best = study.best_trial
     print(f"tuning: chose {format_params(best.params)}", file=sys.stderr)
-    accuracies = mean_std(best.user_attrs["accuracies"])
-    tuned = {"settings": best.params, "score": best.value, "accuracy": accuracies}
-    tuned |= {"trial": best.number, "trials": len(rows)}
-    return with_changes(settings, **best.params), {"tuned": tuned}
+    accuracies = as_mean_std(mean_std(best.user_attrs["accuracies"]))
+    tuned = Tuned(best.params, study.best_value, accuracies, best.number, len(rows))
+    return with_changes(settings, **best.params), tuned
 
 
 def _study(settings: TunableSettings, graphs: GraphsTuple, folder: Path) -> "Study":

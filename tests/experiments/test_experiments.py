@@ -231,7 +231,7 @@ def test_an_interrupted_run_says_so_in_a_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         run(["supervised"], tmp_path / "run")
     assert stop.value.code == 130
-    stopped = f"stopped; with --out {tmp_path / 'run'} the same command goes on\n"
+    stopped = f"stopped; to resume, repeat the command with --out {tmp_path / 'run'}\n"
     assert capsys.readouterr().err.endswith(stopped)
 
 

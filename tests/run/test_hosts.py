@@ -49,7 +49,7 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
     again = start_two(out)
     said = [process.communicate(timeout=300) for process in again]
     assert [process.returncode for process in again] == [0, 0], said
-    assert "attention: goes on after epoch" in said[0][1]
+    assert "attention: resumed after epoch" in said[0][1]
     assert "1 seed" in said[0][0]
     assert "epoch" not in said[1][1]  # the first alone speaks
     assert "seed" not in said[1][0]
@@ -68,7 +68,7 @@ def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     processes[1].send_signal(signal.SIGTERM)
     said = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [143, 143], said
-    assert f"stopped; with --out {out} the same command goes on" in said[0][1]
+    assert f"stopped; to resume, repeat the command with --out {out}" in said[0][1]
 
 
 def test_two_processes_end_together_where_one_of_them_is_asked_between_stages(tmp_path):
@@ -83,7 +83,7 @@ StageTrainer.leave_one_out_labels = ask_first"""
     processes = start_two(tmp_path / "run", "--teacher-epochs", "1", first=asked)
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [143, 143], said
-    assert f"stopped; with --out {tmp_path / 'run'} the same command goes on" in said[0][1]
+    assert f"stopped; to resume, repeat the command with --out {tmp_path / 'run'}" in said[0][1]
 
 
 def with_full_disk(module, function):

@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_if_it_had_not_been(undis
     process = start(out)
     _, shown = process.communicate(timeout=300)
     assert process.returncode == 0, shown
-    assert "goes on after epoch" in shown
+    assert "resumed after epoch" in shown
     assert_same_run(out, undisturbed[0])
 
 
@@ -100,11 +100,11 @@ def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(undisturbed, tmp_pat
     process.send_signal(signal.SIGTERM)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert f"stopped; with --out {out} the same command goes on" in shown
+    assert f"stopped; to resume, repeat the command with --out {out}" in shown
     done = epochs_done(out)
     process = start(out, *rarely)
     _, shown = process.communicate(timeout=300)
-    assert f"attention: goes on after epoch {done - 8} of 12" in shown
+    assert f"attention: resumed after epoch {done - 8} of 12" in shown
     assert_same_run(out, undisturbed[0])
 
 

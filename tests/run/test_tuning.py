@@ -105,30 +105,30 @@ def test_a_study_goes_on_where_it_was_stopped(choose, tmp_path, capsys):
     before = choose([(60.0, 70.0), KeyboardInterrupt()], out, tune=3)
     assert len(before) == 2
     assert len(rows(out)) == 1
-    chosen, report, tried = choose([(61.0, 69.0), (90.0, 10.0)], out, tune=3)
+    chosen, tuned, tried = choose([(61.0, 69.0), (90.0, 10.0)], out, tune=3)
     assert [row["trial"] for row in rows(out)] == ["0", "2", "3"]  # the one that was stopped is not counted
     assert [float(row["score"]) for row in rows(out)] == [60, 61, 10]
-    assert report["tuned"]["trials"] == 3
-    assert report["tuned"]["score"] == 61
+    assert tuned.trials == 3
+    assert tuned.score == 61
     assert chosen == tried[0]
     assert "3 of 3 trials" in capsys.readouterr().err
 
-    chosen, report, tried = choose([], out, tune=3)  # the same again has nothing left to do
+    chosen, tuned, tried = choose([], out, tune=3)  # the same again has nothing left to do
     assert tried == []
-    assert report["tuned"]["score"] == 61
-    chosen, report, tried = choose([(80.0, 80.0)], out, tune=4)  # a longer one does
+    assert tuned.score == 61
+    chosen, tuned, tried = choose([(80.0, 80.0)], out, tune=4)  # a longer one does
     assert chosen == tried[0]
-    assert report["tuned"]["trials"] == 4
+    assert tuned.trials == 4
 
 
 def test_folders_share_a_study_in_a_storage(choose, tmp_path):
     shared = {"storage": f"sqlite:///{tmp_path / 'shared.db'}", "tune_init": True}
     *_, first = choose([(50.0, 60.0)] * 2, tmp_path / "a", tune=2, **shared)
-    chosen, report, then = choose([(50.0, 60.0)] * 3, tmp_path / "b", tune=5, **shared)
+    chosen, tuned, then = choose([(50.0, 60.0)] * 3, tmp_path / "b", tune=5, **shared)
     drawn = {(x.threshold, x.scorer, x.init, x.init_scale) for x in (tried.attention for tried in first + then)}
     assert len(drawn) == len(rows(tmp_path / "b")) == 5
     assert all(1e-4 <= threshold <= 0.1 and 0.1 <= scale <= 2 for threshold, _, _, scale in drawn)
-    assert report["tuned"]["settings"].keys() == {"threshold", "scorer", "init", "init_scale"}
+    assert tuned.settings.keys() == {"threshold", "scorer", "init", "init_scale"}
     assert chosen.evaluation == then[0].evaluation
     *_, other = choose([(50.0, 60.0)], tmp_path / "c", tune=1, seed=3, **shared)
     assert len(other) == 1  # other settings have a study of their own
