@@ -189,7 +189,7 @@ def test_files_of_another_format_are_refused_with_what_to_do(number, why, tmp_pa
 
 def test_results_of_which_nothing_says_what_they_are_stay(tmp_path):
     finish(tmp_path)
-    with pytest.raises(RunError, match=r"holds results\.json of an unknown run, without config\.json; choose another folder"):
+    with pytest.raises(RunError, match=r"holds results\.json of an unknown run, without config\.json; choose"):
         open_and_close(tmp_path, Config())
     assert (tmp_path / "results.json").exists()
 
