@@ -88,8 +88,10 @@ def changed_costs(**changes):
 
 @functools.cache
 def params_of(name):
+    """Initial weights, raised so that every weight has a gradient: else ReLUs would be 0 on all nodes."""
     graph = pad([USUAL])
-    return jax.jit(lambda: NETWORKS[name].init(jax.random.key(1), graph)["params"])()
+    init = jax.jit(lambda: NETWORKS[name].init(jax.random.key(1), graph)["params"])
+    return jax.tree.map(lambda weights: weights + 0.2, init())
 
 
 def total_loss(params, network, graph, topology, compact=False):

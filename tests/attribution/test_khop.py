@@ -179,6 +179,7 @@ def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
     assert (sparse.nodes, sparse.edges, sparse.storage.coo_capacity) == (400, 800, 50)
 
 
+@pytest.mark.slow
 def test_on_graphs_of_proteins_they_agree_with_copies(shared):
     graphs = tu_graphs(read_tu(shared / "data", "DD"))
     by_size = np.argsort(graphs.n_node, kind="stable")

@@ -174,6 +174,7 @@ def test_a_few_very_large_graphs_make_a_class_with_the_next_smaller_ones():
     assert size_classes(graphs, ratio=1.5, least=20) == (4,)
 
 
+@pytest.mark.slow
 def test_rows_of_test_graphs_of_all_sizes_are_mostly_real():
     sizes = np.r_[np.random.default_rng(0).integers(4, 26, 5000), np.random.default_rng(1).integers(26, 101, 5000)]
     graphs = graphs_of(sizes)

@@ -104,6 +104,7 @@ def test_leave_one_out_gives_networks_without_attention_an_auc(preset, tmp_path)
     assert (tmp_path / "run/graphs.png").exists()
 
 
+@pytest.mark.slow
 def test_published_files_are_read(shared, tmp_path):
     small = ["--seeds", "1", "--epochs", "1", "--out", str(tmp_path / "run")]
     colors.EXPERIMENT.main(["supervised", "--data-dir", str(shared / "data"), *small])

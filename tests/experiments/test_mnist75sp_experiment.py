@@ -87,6 +87,7 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_fewer_images_and_a_validation_split(data_dir, tmp_path):
     results = run(["--train-images", "5", "--validation"], data_dir, tmp_path / "run")
     assert results["subsets"].keys() == {"validation", "all"}

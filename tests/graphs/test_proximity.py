@@ -111,6 +111,7 @@ def test_batches_of_any_size_are_packed_into_blocks(sizes):
     np.testing.assert_allclose(degrees, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_leaving_nodes_out_is_the_same_as_with_every_edge_listed():
     graphs = points([5, 6, 1], 3)
     network = NETWORKS["chebygin"]

@@ -14,29 +14,17 @@ GRAPH = pad([USUAL, make_graph(5, 0.5, 9)])
 SOFT = ["gcn", slow("chebygin"), slow("diffpool")]  # with every readout and kind of pooling
 
 
-@functools.cache
-def weights(name):
-    """Weights with which no unit is off for all nodes."""
-    return jax.tree.map(
-        lambda w: np.random.default_rng(1).normal(0.3, 0.5, w.shape).astype(np.float32), params_of(name)
-    )
-
-
 def outputs(name, storage, x):
     """The predictions for real graphs as a function of features."""
     graph = GRAPH._replace(nodes={**GRAPH.nodes, "features": x})
-    return (
-        NETWORKS[name]
-        .apply({"params": jax.tree.map(jnp.asarray, weights(name))}, graph, STORAGES[storage](GRAPH))
-        .prediction[:2]
-    )
+    return NETWORKS[name].apply({"params": params_of(name)}, graph, STORAGES[storage](GRAPH)).prediction[:2]
 
 
 @each_storage
 @pytest.mark.parametrize("name", SOFT)
 def test_the_jacobian_is_the_same_in_both_modes(name, storage):
     function = functools.partial(outputs, name, storage)
-    weights(name)  # not first inside a traced function
+    params_of(name)  # not first inside a traced function
     tangent = jnp.sin(jnp.arange(GRAPH.nodes["features"].size).reshape(GRAPH.nodes["features"].shape) * 1.0)
 
     @jax.jit
@@ -59,7 +47,7 @@ def test_the_hessian_is_symmetric_and_the_same_in_both_modes(storage):
     def loss(x):
         return jnp.sum(jnp.sin(0.01 * outputs("diffpool", storage, x)))
 
-    weights("diffpool")
+    params_of("diffpool")
     x = GRAPH.nodes["features"]
     along, across = (jnp.sin(k + jnp.arange(x.size).reshape(x.shape) * 1.3) for k in (0.0, 1.0))
 

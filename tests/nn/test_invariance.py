@@ -13,6 +13,7 @@ from graph_strategies import (
     LARGER_BUCKET,
     NO_TARGET,
     ONE_NODE,
+    USUAL,
     graph_lists,
     node_count,
     pad,
@@ -171,3 +172,9 @@ def test_nothing_that_stands_in_padding_changes_anything(value, name, storage):
     assert np.isfinite(spoilt_loss)
     chex.assert_trees_all_equal(spoilt_output, output)
     chex.assert_trees_all_equal((spoilt_loss, spoilt_gradient), (loss, gradient))
+
+
+@each_network
+def test_every_weight_of_the_networks_tested_here_has_a_gradient(name):
+    _, gradient = program(name, "edges")(pad([USUAL]))
+    assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradient))

@@ -8,6 +8,7 @@ import sys
 import jax
 import matplotlib
 import pytest
+from cases import slow
 
 from experiments import colors
 from experiments.run.drawing import try_to_draw
@@ -96,7 +97,7 @@ def test_a_variable_that_asks_for_what_is_not_there_is_an_error_of_a_line(variab
 ASCII = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONIOENCODING": ""}
 
 
-@pytest.mark.parametrize("encoding", [ASCII, {"PYTHONIOENCODING": "ascii"}])
+@pytest.mark.parametrize("encoding", [ASCII, slow({"PYTHONIOENCODING": "ascii"})])
 def test_tables_are_printed_where_output_has_no_plus_minus(encoding, tmp_path):
     shown = python("experiments.colors", *TINY, "--out", str(tmp_path / "run"), **encoding)
     assert shown.returncode == 0, shown.stderr

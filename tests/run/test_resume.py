@@ -126,6 +126,7 @@ def kernels(folder):
     return load_network(folder / "weights.npz")[1]["conv_0"]["linear"]["kernel"]
 
 
+@pytest.mark.slow
 def test_each_seeds_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path, monkeypatch):
     scores = {2: [1.0, 3.0, 0.0], 4: [2.0, 1.0, 0.0], 6: [1.0, 2.0, 0.0]}  # of each seed
     best = [4, 2, 6]
@@ -156,6 +157,7 @@ def test_each_seeds_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path, 
     np.testing.assert_array_equal(kernels(stopped), kernels(whole))
 
 
+@pytest.mark.slow
 def test_data_are_the_same_wherever_they_lie_and_others_are_not_in_the_same_place(tmp_path, monkeypatch, capsys):
     """And another version of flax that prints networks another way changes nothing."""
 

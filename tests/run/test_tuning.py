@@ -121,6 +121,7 @@ def test_a_study_goes_on_where_it_was_stopped(choose, tmp_path, capsys):
     assert tuned.trials == 4
 
 
+@pytest.mark.slow
 def test_folders_share_a_study_in_a_storage(choose, tmp_path):
     shared = {"storage": f"sqlite:///{tmp_path / 'shared.db'}", "tune_init": True}
     *_, first = choose([(50.0, 60.0)] * 2, tmp_path / "a", tune=2, **shared)
@@ -156,6 +157,7 @@ def test_a_study_of_another_format_is_refused(choose, tmp_path, monkeypatch):
         choose([], tmp_path / "run", tune=1)
 
 
+@pytest.mark.slow
 def test_machines_that_share_a_study_and_new_starts_propose_nothing_twice(choose, tmp_path):
     """The same numbers as one machine that is not stopped."""
     *_, whole = choose([(50.0, 60.0)] * 6, tmp_path / "whole", tune=6)
@@ -168,6 +170,7 @@ def test_machines_that_share_a_study_and_new_starts_propose_nothing_twice(choose
     assert len({threshold for threshold, _ in drawn}) == 6
 
 
+@pytest.mark.slow
 def test_a_longer_study_that_chooses_something_else_trains_that_beside_the_first(toy, tmp_path, monkeypatch):
     out, worth = tmp_path / "run", iter([50.0, 60.0])
     monkeypatch.setattr(tuning, "cross_validate", lambda *arguments: [next(worth)] * 2)

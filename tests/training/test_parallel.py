@@ -98,6 +98,7 @@ def test_one_seed_on_two_devices_trains_as_on_one():
     np.testing.assert_allclose(last.predictions.prediction[0], predictions.prediction, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
     graph = jax.tree.map(jnp.asarray, pad(GRAPHS))
     params = jax.vmap(lambda key: SMALL.init(key, graph)["params"])(jax.random.split(jax.random.key(0), 2))
@@ -131,6 +132,7 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     np.testing.assert_array_equal(said.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
 
 
+@pytest.mark.slow
 def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
     """The loss of an epoch that changes nothing is the mean over all graphs."""
     network = Network((4, 4), outputs=3, poolings=(None, DiffPoolConfig(2)))
