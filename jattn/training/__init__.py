@@ -1,6 +1,7 @@
 """Training: losses, one epoch as a pure function, many seeds in one program, devices and hosts."""
 
-from jattn.training._epoch import Predictions, TrainConfig, TrainFunctions, TrainState, make_predict, make_train
+from jattn.training._config import TrainConfig
+from jattn.training._epoch import Predictions, TrainFunctions, TrainState, make_predict, make_train
 from jattn.training._losses import attention_loss, auxiliary_loss, expect_of_task, task_loss
 from jattn.training._seeds import Epoch, Trainer, predict_seeds, prepare_seeds, train_seeds
 

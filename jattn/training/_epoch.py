@@ -14,7 +14,6 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -22,54 +21,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, setting
 from jattn.batching import Batch, Bucket, DeviceDataset, gather, scatter
 from jattn.graphs import GRAPH_ID
-from jattn.nn import Network, Output, Precision
+from jattn.nn import Network, Output
+from jattn.training._config import TrainConfig
 from jattn.training._losses import attention_loss, auxiliary_loss, task_loss
-from jattn.types import AnyArray, Params, Task
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """Settings of training.
-
-    Attributes:
-      task: "regression" (squared error, one output) or "classification" (cross entropy).
-      attention_weight: beta, the weight of the attention loss; 0 leaves attention unsupervised.
-      learning_rate: Adam's step size at the start.
-      decay_epochs: epochs, counted from 1, at whose start the learning rate is divided by 10.
-      weight_decay: factor of the weight that is added to its gradient (L2).
-      precision: precision of convolutions in training: "highest", "default" or "bfloat16". None: that of the network.
-        Weights and everything else stay float32.
-      compact: compute only the rows of kept nodes after an attention pooling (`Network.__call__`). The seeds of a
-        device then train one after another. The result is the same.
-
-    >>> TrainConfig("classification", attention_weight=100.0, decay_epochs=(280,)).learning_rate
-    0.001
-    """
-
-    task: Task = "regression"
-    attention_weight: float = 0.0
-    learning_rate: float = 1e-3
-    decay_epochs: tuple[int, ...] = ()
-    weight_decay: float = 1e-4
-    precision: Precision | None = None
-    compact: bool = setting(False, "nothing")
-
-    def __post_init__(self) -> None:
-        expect_one_of("task", self.task, Task)
-        set_numbers(self, floats=("attention_weight", "learning_rate", "weight_decay"), bools=("compact",))
-        epochs = tuple(as_int("decay_epochs", epoch) for epoch in self.decay_epochs)
-        object.__setattr__(self, "decay_epochs", epochs)
-        expect_at_least(0, learning_rate=self.learning_rate, weight_decay=self.weight_decay)
-        expect_at_least(0, attention_weight=self.attention_weight)
-        if min(self.decay_epochs, default=1) < 1:
-            raise ValueError(f"decay_epochs: {self.decay_epochs} is not allowed, epochs count from 1")
-        if len(set(epochs)) < len(epochs):
-            raise ValueError(f"decay_epochs: {epochs} is not allowed, an epoch is given twice")
-        if self.precision is not None:
-            expect_one_of("precision", self.precision, Precision)
+from jattn.training._optimizer import make_optimizer
+from jattn.types import AnyArray, Params
 
 
 class TrainState(NamedTuple):
@@ -107,26 +65,6 @@ class TrainFunctions(NamedTuple):
         [TrainState, DeviceDataset, Int[Array, "steps entries"]],
         tuple[TrainState, tuple[Float[Array, ""], Predictions]],
     ]
-
-
-def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
-    """Adam with betas 0.5 and 0.999, L2 decay of every parameter, and a learning rate that drops at given epochs.
-
-    Args:
-      config: settings of training.
-      steps_per_epoch: batches of an epoch.
-      axis: name of a mapped axis over which gradients are summed first.
-    """
-    boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
-    schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
-    whole = optax.stateless(lambda gradient, _: jax.lax.psum(gradient, axis)) if axis else optax.identity()
-    adam = optax.chain(
-        whole,
-        optax.add_decayed_weights(config.weight_decay),
-        optax.scale_by_adam(b1=0.5, b2=0.999),
-        optax.scale_by_learning_rate(schedule),
-    )
-    return optax.flatten(adam)  # one vector of all weights: a few operations per step instead of a few per array
 
 
 def make_train(

@@ -18,6 +18,7 @@ from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches
 from jattn.batching._packing import round_up
 from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_target
 from jattn.nn import Network, chebyshev_terms, sparse_topology
+from jattn.training._config import TrainConfig
 from jattn.training._devices import (
     PARTS,
     SEEDS,
@@ -28,7 +29,7 @@ from jattn.training._devices import (
     shard_seeds,
     to_host,
 )
-from jattn.training._epoch import Predictions, TrainConfig, TrainState, make_predict, make_train
+from jattn.training._epoch import Predictions, TrainState, make_predict, make_train
 from jattn.types import Params, Task
 
 # Number of compiled programs of each kind that are cached. Each takes about 250 of the 65,530 memory maps that Linux

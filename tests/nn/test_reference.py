@@ -16,7 +16,7 @@ from jattn.attribution import leave_one_out
 from jattn.io._published import network_from_config, params_from_weights
 from jattn.nn import block_topology, sparse_topology
 from jattn.training import TrainConfig, attention_loss, task_loss
-from jattn.training._epoch import make_optimizer
+from jattn.training._optimizer import make_optimizer
 
 FOLDER = Path(__file__).parent / "reference"
 INDEX = json.loads((FOLDER / "index.json").read_text())

@@ -16,7 +16,7 @@ from jattn.batching import Bucket, device_put, pack, shuffled_batches
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
 from jattn.nn._network import _drop_out
 from jattn.training import TrainConfig, attention_loss, make_predict, make_train, task_loss
-from jattn.training._epoch import make_optimizer
+from jattn.training._optimizer import make_optimizer
 
 SIZES = [3, 6, 1, 0, 5, 4, 2]
 GRAPHS = [make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)]
