@@ -1,11 +1,12 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `check`, `select`, `pad`. Batches: `put`,
-`pack`, `gather`, `plan`. Models: `Network` with `AttentionPooling` or `DiffPool`, over a topology from `edges` or
-`blocks`; in a network of one's own, `Pool` and `ChebyGINConv`.
-Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`. Measures: `accuracy`,
-`attention_auc`, `regression_errors`. Files: `save_network`, `load_network`. What is quick on a device: `CostModel`,
-`use_cost_model`. Rooms that are imported where they are first used: `jattn.datasets`, `jattn.plots`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `check`, `select`, `pad`.
+Batches: `device_put`, `pack`, `gather`, `evaluation_batches`.
+Models: `Network` with `AttentionPoolingConfig` or `DiffPoolConfig`; for other networks `AttentionPooling` and
+`ChebyGINConv` over a topology by `sparse_topology` or `block_topology`.
+Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`.
+Metrics: `accuracy`, `attention_auc`, `regression_errors`. Files: `save_network`, `load_network`.
+Costs of a device: `CostModel`, `use_cost_model`. Imported at first use: `jattn.datasets`, `jattn.plots`.
 """
 
 import importlib

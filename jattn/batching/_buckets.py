@@ -1,7 +1,7 @@
 """The fixed sizes of batches.
 
-Rows of a batch are parted into blocks that no graph crosses. The rows that graphs leave free in a block belong to a
-padding graph after them. A batch of one block is padded as jraph does it: one extra graph after all others.
+The rows of a batch are divided into blocks, and no graph crosses the border of a block. A padding graph takes the rows
+left at the end of a block. With one block this is jraph's padding: one extra graph at the end.
 """
 
 from typing import NamedTuple
@@ -33,6 +33,9 @@ class Bucket(NamedTuple):
       max_nodes: nodes of the largest graph.
       block_size: rows of a block; `nodes` is a multiple of it. None: all rows are one block.
       storage: `DenseStorage()` or `SparseStorage(...)`.
+
+    >>> Bucket(nodes=64, edges=128, graphs=5, max_nodes=20).is_dense
+    False
     """
 
     nodes: int

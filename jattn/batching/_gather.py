@@ -68,6 +68,10 @@ def device_put(graphs: GraphsTuple, rounded: bool = False) -> DeviceDataset:
 
     Raises:
       ValueError: there are no graphs, or `jattn.check` finds a fault.
+
+    >>> from jattn import from_arrays
+    >>> device_put(from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])).in_degree.tolist()
+    [1, 1]
     """
     check(graphs)
     if not len(graphs.n_node):
@@ -103,6 +107,13 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
 
     Raises:
       ValueError: there are more ids than graphs in the bucket.
+
+    >>> import jraph
+    >>> from jattn import from_arrays, pack
+    >>> graphs = jraph.batch_np([from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
+    >>> ids, bucket = pack(graphs, np.array([[2, 0]]), dense=False)
+    >>> gather(device_put(graphs), jnp.asarray(ids[0, 0]), bucket).graph.n_node.tolist()  # the last one is padding
+    [4, 2, 2]
     """
     if len(ids) > bucket.graphs:
         raise ValueError(f"ids: {len(ids)} entries, but the bucket has {bucket.graphs} graphs")

@@ -92,6 +92,12 @@ def pack(
 
     Raises:
       ValueError: `dense` is False, but the graphs are complete (`Proximity`).
+
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
+    >>> ids, bucket = pack(graphs, np.array([[0, 1, 2]]), dense=False)
+    >>> ids.tolist(), bucket.nodes
+    ([[[2, 1, 0, -1]]], 16)
     """
     flat = np.asarray(batches).reshape(-1, batches.shape[-1])
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
@@ -139,6 +145,11 @@ def evaluation_batches(
 
     Yields:
       For each class that has graphs: ids as laid out by `pack`, and their bucket.
+
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
+    >>> [ids.shape for ids, _ in evaluation_batches(graphs, nodes=5)]  # parts, steps, entries
+    [(1, 2, 3)]
     """
     n_node = np.asarray(graphs.n_node)
     chosen = np.arange(len(n_node)) if chosen is None else chosen
@@ -195,6 +206,11 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
 
     Returns:
       The number of nodes of the largest graph of each class but the last, ascending.
+
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
+    >>> size_classes(graphs, least=1)
+    (2,)
     """
     n_node = np.sort(np.asarray(graphs.n_node))
     classes, rest = [], n_node

@@ -60,6 +60,11 @@ def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTu
     Raises:
       ValueError: the mask is not one boolean per row, or the graph is not padded. Inside jit missing padding can't be
         seen: the last graph then counts as padding.
+
+    >>> from jattn import from_arrays
+    >>> graph = pad(from_arrays([[1.0], [2.0], [3.0]], senders=[0, 1], receivers=[1, 0]))
+    >>> drop_nodes(graph, jnp.arange(8) != 1).n_node.tolist()
+    [2, 6]
     """
     expect_mask("node_mask", node_mask, jax.tree.leaves(graph.nodes)[0].shape[0], "row of the batch")
     expect_padded(graph)

@@ -51,10 +51,10 @@ def mnist75sp(
 
     Superpixels are computed on all cores, which takes a minute on two, and cached in the user's cache folder.
 
-    Features are the intensity, three times, then row and column, all from 0 to 1, normalised by the mean and the
-    standard deviation over the nodes of "train". Edges join all nodes; two nodes at distance d have the weight
-    exp(-d / (0.1 pi)^2), in units of the width of an image. In "noisy", N(0, 0.4) is added to the normalised intensity,
-    the same number in the three columns; in "noisyc", N(0, 0.6) to each column. Both are standard deviations.
+    Features are the intensity, three times, then row and column, all from 0 to 1, normalised by mean and standard
+    deviation over the nodes of "train". Edges join all nodes, with weights exp(-d / (0.1 pi)^2) for two nodes at
+    distance d, in units of the width of an image. In "noisy", noise of standard deviation 0.4 is added to the
+    normalised intensity, the same in the three columns; in "noisyc", of 0.6 to each column.
 
     Args:
       data_dir: folder of MNIST's files, as for `mnist`. Default: they are downloaded.
@@ -78,34 +78,35 @@ def mnist75sp(
     if train_images is not None and not 1 <= train_images <= available:
         raise ValueError(f"train_images: {train_images} is not allowed, expected 1 to {available}")
     expect_target(attention)
-    statistics_given = None if mean is None and std is None else statistics(mean, std, COLUMNS + 2)
+    given = None if mean is None and std is None else statistics(mean, std, COLUMNS + 2)
     data = mnist(data_dir)
-    whole = cached_superpixels(data.train_images) if train_images is None else None
-
-    def superpixels_between(first: int, last: int) -> Superpixels:
-        return whole.between(first, last) if whole else cached_superpixels(data.train_images[first:last])
-
-    train = superpixels_between(0, train_images or available)
-    mean_and_std = statistics_given or _mean_and_std(raw_features(train, COLUMNS))
+    train, held_out = _training_superpixels(data.train_images, train_images, available)
+    mean_and_std = given or _mean_and_std(raw_features(train, COLUMNS))
 
     def graphs(found: Superpixels, label: np.ndarray) -> GraphsTuple:
         x = normalized(raw_features(found, COLUMNS), *mean_and_std)
         return superpixel_graphs(found, x, label, attention, Proximity(NEARBY.width, squared))
 
     splits = {"train": graphs(train, data.train_labels[: len(train.n_node)])}
-    if validation:
-        splits["validation"] = graphs(superpixels_between(available, TRAIN), data.train_labels[available:])
+    if held_out:
+        splits["validation"] = graphs(held_out, data.train_labels[available:])
     splits["orig"] = graphs(cached_superpixels(data.test_images), data.test_labels)
     streams = np.random.SeedSequence(noise_seed).spawn(2)
     splits["noisy"] = _noisy(splits["orig"], NOISY, 1, streams[0])
     splits["noisyc"] = _noisy(splits["orig"], NOISYC, COLUMNS, streams[1])
-    return MNIST75sp(
-        splits=splits,
-        mean=mean_and_std[0],
-        std=mean_and_std[1],
-        test_images=data.test_images,
-        validation_images=data.train_images[available:].copy(),  # a view would keep all images in memory
-    )
+    validation_images = data.train_images[available:].copy()  # a view would keep all images in memory
+    return MNIST75sp(splits, *mean_and_std, data.test_images, validation_images)
+
+
+def _training_superpixels(
+    images: UInt8[np.ndarray, "images 28 28"], count: int | None, available: int
+) -> tuple[Superpixels, Superpixels | None]:
+    """Superpixels of the first `count` (None: of all available) images, and of those after the available ones."""
+    if count is None:
+        whole = cached_superpixels(images)
+        return whole.between(0, available), whole.between(available, TRAIN) if available < TRAIN else None
+    train = cached_superpixels(images[:count])
+    return train, cached_superpixels(images[available:]) if available < TRAIN else None
 
 
 def _mean_and_std(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -27,9 +27,8 @@ def generate_triangles(
     r"""Draws TRIANGLES (Knyazev et al. 2019, section 3.1); no graph occurs twice in all splits.
 
     The labels, numbers of triangles, are 1 to 10 in equal parts; if the number of graphs is no multiple of 10, low
-    labels have one graph more. Graphs are random graphs G(N, M) with N uniform over its range and M = floor(N (1 + u)),
-    u uniform in [0, 1), but at most N (N - 1) / 2 edges, drawn until there are enough with each label. So N is not
-    uniform: the smallest graphs are rarer than others. There are only 19 of 4 nodes.
+    labels have one graph more. Random graphs G(N, M) with N uniform over its range and M = floor(N (1 + u)), u uniform
+    in [0, 1), but at most N (N - 1) / 2 edges, are drawn until there are enough with each label, so N is not uniform.
 
     The attention of node i is its share of the corners of triangles; it is a corner of T_i triangles:
 

@@ -37,8 +37,6 @@ def evaluate(
 ) -> dict[str, Any]:
     """Accuracy, attention AUC and nodes kept by pooling, for each subset and for all together, in per cent.
 
-    For each subset, accuracy is also given by label, if labels are integers, and by number of nodes.
-
     Args:
       predictions: for `join(subsets)`, arrays [seeds, ...].
       subsets: host-side splits with their true labels and attention.
@@ -47,15 +45,14 @@ def evaluate(
 
     Returns:
       For each subset and for "all", where each score is a `mean_std`:
-      {"accuracy": score; for a regression whose labels are not all integers, in its place
-       "mae", "rmse" and "r2": scores of `regression_errors`, here and below, in units of the label,
+      {"accuracy": score; for a regression whose labels are not all integers, here and below, in its place
+       "mae", "rmse" and "r2": scores of `regression_errors` in units of the label,
        "graphs": number of graphs, the mean over seeds,
        "attention_auc": [score of each pooling layer], over all nodes for the first layer, over nodes still kept for
          later ones; empty if no node of any subset has target attention,
        "nodes_kept": [score of each pooling layer], the share of all nodes that it keeps,
        "graphs_emptied": [score of each pooling layer], the share of graphs of which it keeps no node,
-       and for classification
-       "balanced_accuracy": score, the mean of the accuracies of the classes that occur,
+       and for classification "balanced_accuracy": score, the mean of the accuracies of the classes that occur,
        "majority_accuracy": score of always predicting the largest class,
        "predicted": [score of each class], the share of graphs for which it is predicted}.
       A subset also has, in ascending order and without empty ones,
@@ -78,17 +75,15 @@ def evaluate(
     ranges = _ranges(subsets)
     aucs = _attention_aucs(predictions, graphs, test_mask, ranges)
     nodes_kept = [_nodes_kept(np.asarray(mask), n_node) for mask in predictions.node_masks]  # each [seeds, graphs]
+    emptied = [(count == 0) & (n_node > 0) for count in nodes_kept]
     scores: dict[str, dict[str, Any]] = {}
     for name, (graph_range, _) in ranges.items():
         chosen = np.arange(len(label))[graph_range]
         ids = test_set.ids(chosen)
-        scores[name] = {
-            **test_set.score(chosen),
+        scores[name] = test_set.score(chosen) | {
             "attention_auc": aucs[name],
             "nodes_kept": [_percentage(count, n_node, ids) for count in nodes_kept],
-            "graphs_emptied": [
-                _percentage((count == 0) & (n_node > 0), np.ones_like(n_node), ids) for count in nodes_kept
-            ],
+            "graphs_emptied": [_percentage(mask, np.ones_like(n_node), ids) for mask in emptied],
         }
         if task == "classification":
             scores[name] |= test_set.score_classes(chosen)
