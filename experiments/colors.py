@@ -89,7 +89,7 @@ PRESETS = {
     "upper-bound": with_changes(WEAK, attention="ground_truth", threshold=0.0),
 }
 
-# The paper's figures (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.
+# The paper's results (Tables 1 and 3): accuracy on each subset and attention AUC, mean ± standard deviation of seeds.
 PAPER = {
     "weak": {"orig": "100", "large": "90 ± 6", "largec": "73 ± 14", "auc": "99.9"},
     "supervised": {"orig": "100", "large": "94 ± 8", "largec": "75 ± 17", "auc": "99.8"},

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from jraph import GraphsTuple
 
-from jattn._options import setting
+from jattn._options import expect_at_least, setting
 from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
 from jattn.datasets.segments import label_map
 from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
@@ -47,6 +47,12 @@ class Mnist75spData(DataSettings):
     """Weights of edges fall with the square of the distance."""
     noise_seed: int = setting(0, "data", of_preset=False)
     """Seed of the noise on test images."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        expect_at_least(1, train_images=self.train_images)
+        expect_at_least(0, noise_seed=self.noise_seed)
 
 
 @dataclass(frozen=True)

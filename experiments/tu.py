@@ -73,10 +73,13 @@ class TUData(DataSettings):
         graphs = tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
         n_node = graphs.n_node
         max_nodes = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
-        draws = [
-            size_split_ids(n_node, max_nodes, self.train_graphs, seed)
-            for seed in range(self.data_seed, self.data_seed + self.data_seeds)
-        ]
+        try:
+            draws = [
+                size_split_ids(n_node, max_nodes, self.train_graphs, seed)
+                for seed in range(self.data_seed, self.data_seed + self.data_seeds)
+            ]
+        except ValueError as error:
+            raise ValueError(str(error).replace("max_train_graphs", "train_graphs")) from error
         ids = {name: np.unique(np.concatenate([draw[name] for draw in draws])) for name in ("train", "test")}
         train_ids, test_ids = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(

@@ -38,6 +38,7 @@ from ..run.devices import configure_jax
 from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty
 from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
+from ..run.groups import name_flag
 from ..run.identity import fingerprint
 from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
@@ -219,7 +220,7 @@ def _read(settings: Initialization) -> dict[int, Splits]:
     try:
         return {n: read_splits(settings.data, n) for n in settings.study.dimensions}
     except (ValueError, OSError) as error:
-        raise RunError(str(error)) from error
+        raise RunError(name_flag(str(error), settings)) from error
 
 
 def main(arguments: Sequence[str]) -> None:

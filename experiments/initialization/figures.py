@@ -1,4 +1,4 @@
-"""Pictures of what comes of initial attention: by its scale, its angle to the optimum, its AUC, and over training."""
+"""Figures of the study: accuracy and AUC by scale and angle of the initial p, by AUC, and over training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ PALETTE = {"unsupervised": CURVES[1], "supervised": CURVES[0], "weak": CURVES[2]
 MARKERS = {"normal": "o", "uniform": "^"}
 LAWS = {"normal": r"$N(0, \sigma)$", "uniform": r"$U(-\sigma, \sigma)$"}
 SCALES: dict[str, Any] = {"Xavier": "--", "Kaiming": ":"}
-BINS = np.linspace(-1, 1, 9)  # of cosines whose mean is drawn
+BINS = np.linspace(-1, 1, 9)  # of cosines, for the lines of means
 ZOOM = (95, 100.25)  # AUC in per cent
 
 Row = Mapping[str, Any]
@@ -40,16 +40,16 @@ def sigma_figure(points: Sequence[Row]) -> Figure:
     lines = list(dict.fromkeys((row["model"], row["distribution"]) for row in points))
     figure, panels = _panels(len(lines), len(MEASURES))
     for row, (model, distribution) in enumerate(lines):
-        own = [point for point in points if (point["model"], point["distribution"]) == (model, distribution)]
+        line_points = [point for point in points if (point["model"], point["distribution"]) == (model, distribution)]
         for axes, (key, label) in zip(panels[row], MEASURES.items(), strict=True):
-            for supervision, of in _by(own, "supervision"):
-                groups = sorted(_by(of, "sigma"))
-                x, values = [sigma for sigma, _ in groups], [_column(part, key) for _, part in groups]
+            for supervision, part in _by(line_points, "supervision"):
+                groups = sorted(_by(part, "sigma"))
+                x, values = [sigma for sigma, _ in groups], [_column(group, key) for _, group in groups]
                 _draw_band(axes, x, values, PALETTE[supervision], marker="o")
             for name, scale in common_scales(distribution, points[0]["n"]).items():
                 axes.axvline(scale, color="0.35", linestyle=SCALES[name], linewidth=1)
             axes.set_xscale("log")
-            axes.set_xticks(sorted({point["sigma"] for point in own}))
+            axes.set_xticks(sorted({point["sigma"] for point in line_points}))
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_locator(NullLocator())
             finish_panel(axes, label, r"$\sigma$ of the initial p")
@@ -65,18 +65,18 @@ def cosine_figure(points: Sequence[Row]) -> Figure:
     """Accuracy on each subset and AUC against the cosine of the initial p with the optimum, a row for each model.
 
     Args:
-      points: rows of `points.csv` of one n. Each is a mark; lines join means over parts of the range of cosines.
+      points: rows of `points.csv` of one n. Each is a mark; lines join the means of bins of cosines.
     """
     figure, panels = _panels(len({row["model"] for row in points}), len(MEASURES))
-    for (model, own), row in zip(_by(points, "model"), panels, strict=True):
+    for (model, model_points), row in zip(_by(points, "model"), panels, strict=True):
         for axes, (key, label) in zip(row, MEASURES.items(), strict=True):
-            for supervision, of in _by(own, "supervision"):
-                cosine, value = _column(of, "cosine"), _column(of, key)
-                _scatter(axes, of, "cosine", key)
-                place = np.clip(np.digitize(cosine, BINS) - 1, 0, len(BINS) - 2)
-                there = [i for i in range(len(BINS) - 1) if (place == i).any()]
-                means = [float(value[place == i].mean()) for i in there]
-                axes.plot((BINS[:-1] + BINS[1:])[there] / 2, means, color=PALETTE[supervision], linewidth=2)
+            for supervision, part in _by(model_points, "supervision"):
+                cosine, value = _column(part, "cosine"), _column(part, key)
+                _scatter(axes, part, "cosine", key)
+                bins = np.clip(np.digitize(cosine, BINS) - 1, 0, len(BINS) - 2)
+                filled = [i for i in range(len(BINS) - 1) if (bins == i).any()]
+                means = [float(value[bins == i].mean()) for i in filled]
+                axes.plot((BINS[:-1] + BINS[1:])[filled] / 2, means, color=PALETTE[supervision], linewidth=2)
             axes.axvline(COSINE_THRESHOLD, color="0.35", linestyle="--", linewidth=1)
             axes.set_xlim(-1.05, 1.05)
             finish_panel(axes, label, "cosine of initial p and optimum")
@@ -94,23 +94,23 @@ def auc_figure(points: Sequence[Row]) -> Figure:
       points: rows of `points.csv` of one n.
     """
     figure, panels = _panels(len({row["model"] for row in points}), 4)
-    for (model, own), row in zip(_by(points, "model"), panels, strict=True):
+    for (model, model_points), row in zip(_by(points, "model"), panels, strict=True):
         for axes, key, zoomed in zip(row, ("orig", "orig", "large", "largec"), (False, True, True, True), strict=True):
             if zoomed:
                 axes.set_xlim(*ZOOM)
             else:
                 axes.axvspan(*ZOOM, color="0.92", linewidth=0, zorder=0)
                 axes.set_xlim(-3, 103)
-            for _, of in _by(own, "supervision"):
-                _scatter(axes, [point for point in of if not zoomed or point["auc"] >= ZOOM[0]], "auc", key)
+            for _, part in _by(model_points, "supervision"):
+                _scatter(axes, [point for point in part if not zoomed or point["auc"] >= ZOOM[0]], "auc", key)
             finish_panel(axes, MEASURES[key], "attention AUC (%)" + ", zoom" * zoomed)
         _name(row[0], model.upper())
-    _legend(figure, points, [*_markers(points), Patch(color="0.9", label="the part zoomed in on")])
+    _legend(figure, points, [*_markers(points), Patch(color="0.9", label="zoomed range")])
     return figure
 
 
 def share_figure(shares: Sequence[Row], marked: Sequence[int]) -> Figure:
-    """The share of draws whose cosine with the optimum is above 0.5, against the number of colours.
+    """The percentage of draws whose cosine with the optimum is above 0.5, against the number of colours.
 
     Args:
       shares: rows of `good_share.csv`.
@@ -138,20 +138,20 @@ def dynamics_figure(rows: Sequence[Row]) -> Figure:
     """Training accuracy and attention AUC by epoch, a row for each kind of supervision: mean and std over seeds.
 
     Args:
-      rows: those of `dynamics.csv`.
+      rows: rows of `dynamics.csv`.
     """
     kinds = list(_by(rows, "supervision"))
     figure, panels = _panels(len(kinds), 2, width=4)
-    for (supervision, own), line in zip(kinds, panels, strict=True):
+    for (supervision, kind_rows), line in zip(kinds, panels, strict=True):
         measures = {"accuracy": "training accuracy (%)", "auc": "attention AUC (%)"}
         for axes, (key, label) in zip(line, measures.items(), strict=True):
-            for color, (_, of) in zip(CURVES, _by(own, "cosine"), strict=False):
-                groups = sorted(_by(of, "epoch"))
-                x, values = [epoch for epoch, _ in groups], [_column(part, key) for _, part in groups]
+            for color, (_, part) in zip(CURVES, _by(kind_rows, "cosine"), strict=False):
+                groups = sorted(_by(part, "epoch"))
+                x, values = [epoch for epoch, _ in groups], [_column(group, key) for _, group in groups]
                 _draw_band(axes, x, values, color)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             finish_panel(axes, label, "epoch")
-        _name(line[0], f"{supervision}, {own[0]['model'].upper()}, n = {own[0]['n']}")
+        _name(line[0], f"{supervision}, {kind_rows[0]['model'].upper()}, n = {kind_rows[0]['n']}")
     handles: list[Artist] = [
         Line2D([], [], color=color, linewidth=2, label=f"initial cosine {cosine:g}")
         for color, (cosine, _) in zip(CURVES, _by(rows, "cosine"), strict=False)
@@ -163,13 +163,13 @@ def dynamics_figure(rows: Sequence[Row]) -> Figure:
 
 
 def finish_panel(axes: Axes, label: str, under: str) -> None:
-    """A panel of per cent, its axes labelled."""
+    """Sets the range and the labels of a panel of percentages."""
     axes.set_ylim(-3, 103)
     _style(axes, label, under)
 
 
 def _by(rows: Sequence[Row], key: str) -> Iterator[tuple[Any, list[Row]]]:
-    """The rows of each value of a column, values in the order in which they come."""
+    """The rows of each value of a column, in order of appearance."""
     for value in dict.fromkeys(row[key] for row in rows):
         yield value, [row for row in rows if row[key] == value]
 
@@ -186,16 +186,17 @@ def _panels(rows: int, columns: int, width: float = 3.0) -> tuple[Figure, Any]:
 def _draw_band(
     axes: Axes, x: Sequence[float], values: Sequence[Float[np.ndarray, " _"]], color: str, marker: str = ""
 ) -> None:
-    """Mean of the values at each x and a band of one standard deviation, within 0 to 100 %; NaN values are left out."""
-    there = [of[np.isfinite(of)] for of in values]
-    mean, std = (np.array([getattr(of, name)() if len(of) else np.nan for of in there]) for name in ("mean", "std"))
+    """Draws the mean of the values at each x and a band of one standard deviation; NaN values are left out."""
+    finite = [group[np.isfinite(group)] for group in values]
+    mean = np.array([group.mean() if len(group) else np.nan for group in finite])
+    std = np.array([group.std() if len(group) else np.nan for group in finite])
     draw_band(axes, x, mean, std, color, marker)
 
 
 def _scatter(axes: Axes, rows: Sequence[Row], x: str, y: str) -> None:
-    for distribution, of in _by(rows, "distribution"):
+    for distribution, part in _by(rows, "distribution"):
         style: dict[str, Any] = {"marker": MARKERS[distribution], "color": PALETTE[rows[0]["supervision"]]}
-        axes.scatter(_column(of, x), _column(of, y), s=12, alpha=0.45, linewidths=0, **style)
+        axes.scatter(_column(part, x), _column(part, y), s=12, alpha=0.45, linewidths=0, **style)
 
 
 def _markers(points: Sequence[Row]) -> list[Artist]:
@@ -207,7 +208,7 @@ def _markers(points: Sequence[Row]) -> list[Artist]:
 
 
 def _legend(figure: Figure, points: Sequence[Row], more: Sequence[Artist]) -> None:
-    """One legend under all panels: a colour for each kind of supervision, then more."""
+    """Adds one legend under all panels: a colour for each kind of supervision, then `more`."""
     kinds = [Patch(color=PALETTE[name], label=name) for name, _ in _by(points, "supervision")]
     figure.suptitle(f"COLORS, n = {points[0]['n']}", fontsize=11)
     handles = [*kinds, *more]

@@ -16,7 +16,7 @@ from .data import Data
 from .devices import configure_jax, exit_for_others, exit_process_lost, is_xla_error
 from .errors import fail
 from .folder import RunConfig, RunError
-from .groups import flag
+from .groups import flag, name_flag
 from .identity import is_of_preset
 from .program import as_typed, program
 from .settings import Settings
@@ -98,4 +98,4 @@ class Experiment:
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:
-            raise RunError(str(error)) from error
+            raise RunError(name_flag(str(error), settings)) from error

@@ -1,4 +1,4 @@
-"""What a command finds when it starts: variables that libraries refuse when imported, and where its output goes."""
+"""The environment of a command: variables that libraries refuse on import, and the encoding of its output."""
 
 import codecs
 import importlib
@@ -6,13 +6,13 @@ import os
 import sys
 
 UNCHECKED = ("JAX_COMPILATION_CACHE_DIR", "JAX_PLATFORMS")  # jax reads these later
-PLAIN = "jattn.plain"  # what is done with characters that an output's encoding lacks
+PLAIN = "jattn.plain"  # name of the handler of characters that an output's encoding lacks
 
 
 def import_matplotlib() -> None:
-    """Imports matplotlib whatever MPLBACKEND says: runs draw to files, for which no backend of screens is needed.
+    """Imports matplotlib even if MPLBACKEND names an unknown backend: runs draw to files, without one.
 
-    A backend that exists stays the choice of who draws with pyplot in the same process, as in a notebook.
+    A known backend stays chosen, for pyplot in the same process, as in a notebook.
     """
     backend = os.environ.get("MPLBACKEND")
     if not backend or "matplotlib" in sys.modules:
@@ -24,25 +24,25 @@ def import_matplotlib() -> None:
         os.environ["MPLBACKEND"] = backend
     try:
         matplotlib.rcParams["backend"] = backend
-    except ValueError:  # there is none of that name
+    except ValueError:  # an unknown backend
         matplotlib.rcParams["backend"] = "agg"
 
 
 def import_jax() -> None:
-    """Imports jax where variables say how; exits with a message where it refuses one of them."""
-    given = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("JAX_")]
-    given = [variable for variable in given if not variable.startswith(UNCHECKED)]
-    if not given:  # what only waits for other processes is spared jax
+    """Imports jax if variables configure it; exits with a message if it refuses one of them."""
+    variables = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("JAX_")]
+    variables = [variable for variable in variables if not variable.startswith(UNCHECKED)]
+    if not variables:  # a process that only waits for others does not need jax
         return
     try:
         importlib.import_module("jax")
     except ValueError as error:
-        print(f"error: {error}; change or unset the variable, given are {', '.join(given)}", file=sys.stderr)
+        print(f"error: {error}; change or unset the variable, these are set: {', '.join(variables)}", file=sys.stderr)
         raise SystemExit(2) from error
 
 
 def let_output_be_plain() -> None:
-    """Lets standard output and error have any character: where their encoding lacks ±, +- stands in its place."""
+    """Lets standard output and error print any character: in encodings without ± it becomes +-, others escapes."""
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) in ("strict", "surrogateescape") and hasattr(stream, "reconfigure"):

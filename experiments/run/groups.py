@@ -95,10 +95,13 @@ class Checked:
 
 
 def name_flag(message: str, settings: Checked) -> str:
-    """An error's message, where it begins with a setting's name, with the flag in its place."""
-    name = re.match(r"\w*", message)
+    """The message of an error with flags in place of names of settings, at its beginning or with an underscore."""
     known = {entry.field.name for entry in entries(settings)} - {*settings.positional}
-    return f"{flag(name[0])}{message[name.end() :]}" if name and name[0] in known else message
+
+    def replace_known(match: re.Match[str]) -> str:
+        return flag(match[0]) if match[0] in known else match[0]
+
+    return re.sub(r"^\w+|(?<![\w/.-])[a-z]+(_[a-z]+)+(?![\w/]|\.\w)", replace_known, message)
 
 
 def flag(name: str) -> str:

@@ -185,7 +185,7 @@ def _warn_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
 def _new_folder(name: str) -> Path:
     """Makes a new folder for a run; two runs that start in the same second get two folders."""
     try:
-        runs = run_folder("out", Path("runs"))
+        runs = run_folder("--out", Path("runs"))
     except ValueError as error:
         raise RunError(str(error)) from error
     stem = runs / f"{name[:MAX_LETTERS]}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -67,18 +67,18 @@ def exit_on_signal() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[Callable[[], bool]]:
-    """Within, SIGTERM and Ctrl-C wait: yields a function that says whether one came, now or between stages.
+    """Within, SIGTERM and Ctrl-C are deferred: yields a function that is true once one arrived, now or between stages.
 
-    In the end `Terminated` or KeyboardInterrupt is raised if so. A second Ctrl-C does not wait.
+    At the end `Terminated` or KeyboardInterrupt is raised if one did. A second Ctrl-C is not deferred.
     """
-    came = list(_noted)
+    arrived = list(_noted)
 
     def note(number: int, frame: FrameType | None) -> None:
-        if came and number == signal.SIGINT:
+        if arrived and number == signal.SIGINT:
             raise KeyboardInterrupt
-        came.append(number)
+        arrived.append(number)
 
     with handling(note, [signal.SIGTERM, signal.SIGINT]):
-        yield lambda: bool(came)
-    if came:
-        raise Terminated if signal.SIGTERM in came else KeyboardInterrupt
+        yield lambda: bool(arrived)
+    if arrived:
+        raise Terminated if signal.SIGTERM in arrived else KeyboardInterrupt

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from experiments import colors, sweep, tu
+from experiments import colors, mnist75sp, sweep, tu
 from experiments.initialization import __main__ as initialization
 from experiments.paper import __main__ as paper
 from experiments.run.command import Experiment
@@ -55,6 +55,8 @@ def test_flags_have_no_prefix_and_reach_their_groups():
         (paper.main, ["table1", "--seeds", "colors=0"], "--seeds: 'colors=0' is not allowed"),
         (paper.main, ["table1", "--data-dir", "/nowhere"], "--data-dir: /nowhere does not exist"),
         (initialization.main, ["--sigmas", "0"], "--sigmas: (0.0,) is not allowed, expected positive numbers"),
+        (mnist75sp.main, ["--train-images", "0"], "--train-images: 0 is not allowed, expected at least 1"),
+        (mnist75sp.main, ["--noise-seed", "-1"], "--noise-seed: -1 is not allowed, expected at least 0"),
         (tu.main, ["--tune-seeds", "2"], "--tune-seeds: there is no study without --tune"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from experiments import colors, mnist75sp, triangles, tu
 from experiments.initialization.settings import Initialization
 from experiments.run.folder import RunConfig, open_run, read_config
-from experiments.run.groups import SettingError, entries, flat, with_changes
+from experiments.run.groups import SettingError, entries, flat, name_flag, with_changes
 
 WEAK = colors.PRESETS["weak"]
 EVERY = {
@@ -61,3 +61,18 @@ def test_a_run_keeps_its_settings_flat(tmp_path):
     assert kept["threshold"] == 0.05
     assert kept["filters"] == [64, 64]
     assert kept["quiet"] is False
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("epochs: 0 is not allowed", "--epochs: 0 is not allowed"),
+        ("filters[1]: 0 is not allowed", "--filters[1]: 0 is not allowed"),
+        ("max_nodes: lower max_nodes or train_graphs.", "--max-nodes: lower --max-nodes or --train-graphs."),
+        ("/data/max_nodes/x.zip: no data_seed.txt, threshold", "/data/max_nodes/x.zip: no data_seed.txt, threshold"),
+        ("some other error", "some other error"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_an_errors_names_become_flags(message, named):
+    assert name_flag(message, EVERY["tu"]) == named
