@@ -71,10 +71,10 @@ def _balance_sizes(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.
         large = total[:full].argmax()
         if total[large] <= bound:
             return
-        other, place, there = rng.integers(full), rng.integers(batch), rng.integers(batch)
-        gain = sizes[batches[large, place]] - sizes[batches[other, there]]
+        other, slot, other_slot = rng.integers(full), rng.integers(batch), rng.integers(batch)
+        gain = sizes[batches[large, slot]] - sizes[batches[other, other_slot]]
         if gain > 0 and total[other] + gain <= bound:
-            batches[large, place], batches[other, there] = batches[other, there], batches[large, place]
+            batches[large, slot], batches[other, other_slot] = batches[other, other_slot], batches[large, slot]
             total[large] -= gain
             total[other] += gain
 
@@ -104,23 +104,23 @@ def pack(
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
     largest, costs = int(n_node.max(initial=1)), cost_model()
-    width, others = ell_width(graphs, np.unique(flat[flat >= 0]))
-    n_other = np.append(others, 0)[flat]
-    work = width + costs.listed_work * n_other.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
+    width, n_coo = ell_width(graphs, np.unique(flat[flat >= 0]))
+    n_coo = np.append(n_coo, 0)[flat]
+    work = width + costs.listed_work * n_coo.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is False and isinstance(graphs.edges, Proximity):
         raise ValueError("dense: all nodes of these graphs are joined; expected True, or None")
     if dense is None:
         dense = isinstance(graphs.edges, Proximity) or bool(largest <= costs.dense_work * work)
-    block, place = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
-    blocks = -(-max(int(place.max(initial=0)) + 1, 1) // parts)  # of a part
-    ids, edges, rest = _lay_out(flat, place, (n_edge, n_other), blocks, parts)
+    block, block_index = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
+    blocks = -(-max(int(block_index.max(initial=0)) + 1, 1) // parts)  # of a part
+    ids, edges, coo_edges = _lay_out(flat, block_index, (n_edge, n_coo), blocks, parts)
     bucket = Bucket(
         nodes=blocks * block,
         edges=-(-(int(edges.max(initial=0)) + 1) // 8) * 8,
         graphs=ids.shape[-1],
         max_nodes=largest,
         block_size=block,
-        storage=DenseStorage() if dense else SparseStorage(width, int(rest.max(initial=0))),
+        storage=DenseStorage() if dense else SparseStorage(width, int(coo_edges.max(initial=0))),
     )
     return Packed(ids.reshape(*batches.shape[:-1], parts, -1), bucket)
 
@@ -213,13 +213,13 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
     (2,)
     """
     n_node = np.sort(np.asarray(graphs.n_node))
-    classes, rest = [], n_node
-    while len(rest):
-        smaller = rest[rest < min(rest[-1] / ratio, rest[max(len(rest) - least, 0)])]
+    classes, remaining = [], n_node
+    while len(remaining):
+        smaller = remaining[remaining < min(remaining[-1] / ratio, remaining[max(len(remaining) - least, 0)])]
         if len(smaller) < least:
             break
         classes.append(int(smaller[-1]))
-        rest = smaller
+        remaining = smaller
     return tuple(reversed(classes))
 
 
@@ -230,14 +230,14 @@ def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[
       graphs: the split, on the host.
       chosen: indices of the graphs for which the width is chosen.
     """
-    graph_of = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
-    degree = np.bincount(np.asarray(graphs.receivers), minlength=len(graph_of))
-    of_chosen = degree[np.isin(graph_of, chosen)] if len(chosen) < len(graphs.n_node) else degree
-    having = np.cumsum(np.bincount(of_chosen, minlength=1)[::-1])[::-1][1:]  # nodes that have 1, 2, ... edges or more
-    others = having.sum() - np.insert(np.cumsum(having), 0, 0)  # edges beyond the first 0, 1, ... of each node
-    width = int(np.argmin(np.arange(len(others)) * len(of_chosen) + cost_model().listed_work * others))
-    beyond = np.bincount(graph_of, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
-    return width, beyond.astype(np.int64)
+    node_graph = np.repeat(np.arange(len(graphs.n_node)), graphs.n_node)
+    degree = np.bincount(np.asarray(graphs.receivers), minlength=len(node_graph))
+    chosen_degree = degree[np.isin(node_graph, chosen)] if len(chosen) < len(graphs.n_node) else degree
+    at_least = np.cumsum(np.bincount(chosen_degree, minlength=1)[::-1])[::-1][1:]  # nodes of at least 1, 2, ... edges
+    beyond = at_least.sum() - np.insert(np.cumsum(at_least), 0, 0)  # edges beyond the first 0, 1, ... of each node
+    width = int(np.argmin(np.arange(len(beyond)) * len(chosen_degree) + cost_model().listed_work * beyond))
+    n_coo = np.bincount(node_graph, np.maximum(degree - width, 0), minlength=len(graphs.n_node))
+    return width, n_coo.astype(np.int64)
 
 
 def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
@@ -245,9 +245,9 @@ def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, n
     room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
     while True:
         block = -(-max(room, int(n_node.max(initial=1))) // 8) * 8
-        place = _first_fit(n_node, real, block)
-        if place.max(initial=0) < parts:
-            return block, place
+        block_index = _first_fit(n_node, real, block)
+        if block_index.max(initial=0) < parts:
+            return block, block_index
         room = int(1.02 * room) + 1
 
 
@@ -256,45 +256,45 @@ def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int,
     largest, costs = int(n_node.max(initial=1)), cost_model()
 
     def work(batches: np.ndarray, block: int) -> tuple[int, int, np.ndarray]:
-        place = _first_fit(n_node[batches], real[batches], block)
-        blocks = int(place.max(initial=0)) + 1
-        return -(-blocks // parts) * block * (costs.row_work + block), block, place
+        block_index = _first_fit(n_node[batches], real[batches], block)
+        blocks = int(block_index.max(initial=0)) + 1
+        return -(-blocks // parts) * block * (costs.row_work + block), block, block_index
 
     fullest = np.argsort(-n_node.sum(1), kind="stable")[:SAMPLE]
     sizes = range(largest, max(costs.block_limit, largest) + 1)
     shortlist = sorted(sizes, key=lambda block: work(fullest, block)[0])[:SHORTLIST]
-    everywhere = np.arange(len(n_node))
-    return min((work(everywhere, block) for block in shortlist), key=lambda choice: choice[0])[1:]
+    all_batches = np.arange(len(n_node))
+    return min((work(all_batches, block) for block in shortlist), key=lambda choice: choice[0])[1:]
 
 
 def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
     """The first block with room for each graph; all batches at once."""
     # All blocks but the last are at least half full.
-    most = 2 * -(-int(n_node.sum(1).max(initial=0)) // block) + 2
-    free = np.full((len(n_node), most), block, np.int32)
-    place = np.full(n_node.shape, -1, np.int32)
+    max_blocks = 2 * -(-int(n_node.sum(1).max(initial=0)) // block) + 2
+    free = np.full((len(n_node), max_blocks), block, np.int32)
+    block_index = np.full(n_node.shape, -1, np.int32)
     rows = np.arange(len(n_node))
     for i in range(n_node.shape[1]):
-        place[:, i] = (free >= n_node[:, i, None]).argmax(1)
-        free[rows, place[:, i]] -= n_node[:, i]
-    return np.where(real, place, -1)
+        block_index[:, i] = (free >= n_node[:, i, None]).argmax(1)
+        free[rows, block_index[:, i]] -= n_node[:, i]
+    return np.where(real, block_index, -1)
 
 
 def _lay_out(
-    ids: np.ndarray, place: np.ndarray, counts: Sequence[np.ndarray], blocks: int, parts: int
+    ids: np.ndarray, block_index: np.ndarray, counts: Sequence[np.ndarray], blocks: int, parts: int
 ) -> tuple[np.ndarray, ...]:
     """Ids by block, -1 at the end of each block, [batches, parts, entries], and the sums of counts of each part."""
-    batches, nowhere = len(ids), parts * blocks
-    ends = np.broadcast_to(np.arange(nowhere), (batches, nowhere))
-    block_of = np.concatenate([np.where(place < 0, nowhere, place), ends], axis=1)
-    order = np.argsort(block_of, axis=1, kind="stable")  # the end of a block after its graphs
-    block_of = np.take_along_axis(block_of, order, 1)
+    batches, no_block = len(ids), parts * blocks
+    ends = np.broadcast_to(np.arange(no_block), (batches, no_block))
+    entry_block = np.concatenate([np.where(block_index < 0, no_block, block_index), ends], axis=1)
+    order = np.argsort(entry_block, axis=1, kind="stable")  # the end of a block after its graphs
+    entry_block = np.take_along_axis(entry_block, order, 1)
     entries = np.take_along_axis(np.concatenate([ids, np.full_like(ends, -1)], axis=1), order, 1)
-    part_of = block_of // blocks
-    count = (part_of[:, :, None] == np.arange(parts)).sum(1)  # [batches, parts]
+    entry_part = entry_block // blocks
+    count = (entry_part[:, :, None] == np.arange(parts)).sum(1)  # [batches, parts]
     laid_out = np.full((batches, parts, int(count.max(initial=1))), -1, np.int32)
-    batch, entry = np.nonzero(part_of < parts)
-    part = part_of[batch, entry]
+    batch, entry = np.nonzero(entry_part < parts)
+    part = entry_part[batch, entry]
     laid_out[batch, part, entry - (np.cumsum(count, axis=1) - count)[batch, part]] = entries[batch, entry]
-    of_part = [(place >= 0) & (place // blocks == part) for part in range(parts)]
-    return laid_out, *(np.stack([np.where(here, count, 0).sum(1) for here in of_part]) for count in counts)
+    part_masks = [(block_index >= 0) & (block_index // blocks == part) for part in range(parts)]
+    return laid_out, *(np.stack([np.where(mask, count, 0).sum(1) for mask in part_masks]) for count in counts)

@@ -33,17 +33,17 @@ def pad(graphs: GraphsTuple, bucket: Bucket | None = None) -> GraphsTuple:
     expect_one_tuple(graphs)
     expect_values(graphs)
     expect_undirected(graphs)
-    needed = Bucket(
+    smallest = Bucket(
         nodes=int(np.sum(graphs.n_node)) + 1,
         edges=int(np.sum(graphs.n_edge)) + 1,
         graphs=len(graphs.n_node) + 1,
         max_nodes=int(np.max(graphs.n_node, initial=0)),
     )
-    bucket = bucket or needed._replace(nodes=-(-needed.nodes // 8) * 8, edges=-(-needed.edges // 8) * 8)
+    bucket = bucket or smallest._replace(nodes=-(-smallest.nodes // 8) * 8, edges=-(-smallest.edges // 8) * 8)
     for name in ("nodes", "edges", "graphs"):
-        capacity, least = getattr(bucket, name), getattr(needed, name)
-        if capacity < least:
-            raise ValueError(f"bucket: {capacity} {name}, but the graphs and their padding need {least}")
+        capacity, minimum = getattr(bucket, name), getattr(smallest, name)
+        if capacity < minimum:
+            raise ValueError(f"bucket: {capacity} {name}, but the graphs and their padding need {minimum}")
     return jraph.pad_with_graphs(graphs, bucket.nodes, bucket.edges, bucket.graphs)
 
 
@@ -70,28 +70,28 @@ def drop_nodes(graph: GraphsTuple, node_mask: Bool[Array, " nodes"]) -> GraphsTu
     expect_padded(graph)
     graph, node_mask = jax.device_put((graph, node_mask))
     real = jraph.get_graph_padding_mask(graph)
-    padding = real.sum()  # the padding graph stands right after the real ones
+    padding = real.sum()  # the first graph after the real ones
     rows, graphs = len(node_mask), len(real)
-    graph_of = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
-    new_graph_of = jnp.where(node_mask & real[graph_of], graph_of, padding)
-    order = jnp.argsort(new_graph_of, stable=True)
-    place = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
-    stays = (new_graph_of[graph.senders] < padding) & (new_graph_of[graph.receivers] < padding)
-    graph_of_edge = jnp.where(stays, graph_of[graph.senders], padding)
-    edge_order = jnp.argsort(graph_of_edge, stable=True)
-    first_padding_node = (new_graph_of < padding).sum()
+    node_graph = jnp.repeat(jnp.arange(graphs), graph.n_node, total_repeat_length=rows)
+    new_graph = jnp.where(node_mask & real[node_graph], node_graph, padding)
+    order = jnp.argsort(new_graph, stable=True)
+    new_row = jnp.zeros(rows, order.dtype).at[order].set(jnp.arange(rows))
+    stays = (new_graph[graph.senders] < padding) & (new_graph[graph.receivers] < padding)
+    edge_graph = jnp.where(stays, node_graph[graph.senders], padding)
+    edge_order = jnp.argsort(edge_graph, stable=True)
+    first_padding_node = (new_graph < padding).sum()
 
     def ends(nodes: Array) -> Array:
-        return jnp.where(stays, place[nodes], first_padding_node)[edge_order]
+        return jnp.where(stays, new_row[nodes], first_padding_node)[edge_order]
 
     def in_order(x: Array, order: Array, stays: Array) -> Array:
         return jnp.where(over_features(stays[order], x), x[order], jnp.zeros((), x.dtype))
 
     return graph._replace(
-        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph_of < padding), graph.nodes),
+        nodes=jax.tree.map(lambda x: in_order(x, order, new_graph < padding), graph.nodes),
         edges=jax.tree.map(lambda x: in_order(x, edge_order, stays), graph.edges),
         senders=ends(graph.senders),
         receivers=ends(graph.receivers),
-        n_node=jnp.bincount(new_graph_of, length=graphs),
-        n_edge=jnp.bincount(graph_of_edge, length=graphs),
+        n_node=jnp.bincount(new_graph, length=graphs),
+        n_edge=jnp.bincount(edge_graph, length=graphs),
     )

@@ -1,4 +1,8 @@
-"""Downloading files into a folder: from one of several mirrors, resumed where it was cut, checked to be whole."""
+"""Downloads of files into a folder, with checks that they are complete.
+
+pooch checks hashes. What it lacks is here: mirrors, since those of MNIST come and go; resumed transfers, since zips of
+the TU collection have up to hundreds of megabytes and a single, slow server; and zips of unknown hash.
+"""
 
 import functools
 import os
@@ -18,27 +22,27 @@ from tqdm import tqdm
 
 _WAITS = (0, 1, 4)  # seconds before each round of attempts
 _TIMEOUT = (10, 30)  # seconds until a server answers a connection, and until it sends more
-_PIECE = 1 << 16  # bytes
+_PIECE = 1 << 16  # bytes per write
 
 
 class DownloadError(OSError):
-    """Files could not be downloaded; the message names them, the folder they belong in and all addresses.
+    """Files could not be downloaded; the message names them, their folder and all addresses.
 
     Attributes:
-      not_found: whether a server said that it has no such file.
+      not_found: whether a server answered that it does not have the file.
     """
 
     not_found = False
 
 
 def cache_folder() -> Path:
-    """The user's cache folder of jattn: `$XDG_CACHE_HOME/jattn`, or `~/.cache/jattn`. It need not exist.
+    """The user's cache folder for jattn: `$XDG_CACHE_HOME/jattn`, or `~/.cache/jattn`. It may not exist yet.
 
-    For a user who has no home, or can't write there, as many in containers: a folder of that user alone in the
-    temporary folder, with a warning.
+    If the user has no home folder or can't write to it, as in many containers, a private folder in the temporary folder
+    is used, with a warning.
 
     Raises:
-      PermissionError: that is another user's.
+      PermissionError: the folder in the temporary folder belongs to another user.
     """
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "jattn"
@@ -47,38 +51,38 @@ def cache_folder() -> Path:
         if folder.exists() or os.access(next(path for path in folder.parents if path.exists()), os.W_OK):
             return folder
         why = f"{folder} can't be made"
-    except (RuntimeError, OSError) as error:  # HOME is not set and the user has no name, or is nobody's to look into
+    except (RuntimeError, OSError) as error:  # HOME is not set and the user has no name, or can't be read
         why = f"there is no home folder ({error})"
     return _temporary_folder(why)
 
 
 def _temporary_folder(why: str) -> Path:
-    user = os.getuid() if hasattr(os, "getuid") else 0  # elsewhere each user has another temporary folder
+    user = os.getuid() if hasattr(os, "getuid") else 0  # on Windows each user has a temporary folder
     folder = Path(tempfile.gettempdir()) / f"jattn-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.lstat().st_uid != user:  # who could put programs there that this one would run
+    if folder.lstat().st_uid != user:  # who could put compiled programs there
         raise PermissionError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder for downloads")
-    warnings.warn(f"{why}: what is kept goes to {folder}; set XDG_CACHE_HOME to choose a folder", stacklevel=1)
+    warnings.warn(f"{why}: caches go to {folder}; set XDG_CACHE_HOME to choose a folder", stacklevel=1)
     return folder
 
 
 def fetch(hashes: Mapping[str, str | None], mirrors: Sequence[str], folder: Path) -> list[Path]:
-    """Downloads those files that a folder lacks, with a progress bar where standard error is a terminal.
+    """Downloads the files that are missing in a folder, with a progress bar if standard error is a terminal.
 
-    A file appears under its name only when it is whole. Until then it grows as `.NAME.partial`, which the next attempt,
-    the next mirror and the next run go on with. Of several processes that want it, one downloads it.
+    A file gets its name when it is complete. Until then it is `.NAME.partial`, which the next attempt, the next mirror
+    and the next run resume. If several processes need a file, one of them downloads it.
 
     Args:
-      hashes: the files' names, and of each "md5:" or "sha256:" and the digest; None for a zip whose hash isn't known,
-        which is taken where the sums in it are right.
-      mirrors: addresses of folders that hold them, in the order in which to try them.
-      folder: made where it does not exist.
+      hashes: for each file name "md5:" or "sha256:" and the digest; None for a zip of unknown hash, for which the
+        checksums inside are checked.
+      mirrors: addresses of folders that have the files, in the order to try them.
+      folder: created if it does not exist.
 
     Returns:
-      The files' paths, in order.
+      Paths of the files, in order.
 
     Raises:
-      DownloadError: no mirror gave a file.
+      DownloadError: no mirror had a file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, known_hash in hashes.items():
@@ -97,10 +101,10 @@ def fetch(hashes: Mapping[str, str | None], mirrors: Sequence[str], folder: Path
 def _fetch_one(
     name: str, known_hash: str | None, mirrors: Sequence[str], folder: Path
 ) -> dict[str, requests.RequestException | ValueError]:
-    """Tries the mirrors in rounds until one gives the file; returns what was wrong with each of them, by address."""
+    """Tries all mirrors in rounds until one has the file; returns the error of each, by address."""
     failures: dict[str, requests.RequestException | ValueError] = {}
     if _is_whole(folder / name, known_hash):
-        return failures  # another process was quicker
+        return failures  # another process has downloaded it
     resume = functools.partial(_resume, folder / f".{name}.partial")
     for wait in _WAITS:
         time.sleep(wait)
@@ -112,7 +116,7 @@ def _fetch_one(
                 else:
                     pooch.retrieve(address, known_hash=known_hash, fname=name, path=folder, downloader=resume)
                 return {}
-            except (requests.RequestException, ValueError) as error:  # a ValueError is a wrong hash or no zip
+            except (requests.RequestException, ValueError) as error:  # ValueError: a wrong hash, or not a zip
                 failures[address] = error
     return failures
 
@@ -126,21 +130,21 @@ def _retrieve_zip(address: str, file: Path, resume: Callable[[str, str, None], N
                 raise ValueError(f"{damaged} in the zip is damaged")
         unchecked.replace(file)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise ValueError(f"what came is not a zip file, or not all of one, or damaged ({error})") from error
+        raise ValueError(f"the downloaded file is not a zip file, or is incomplete or damaged ({error})") from error
     finally:
         unchecked.unlink(missing_ok=True)
 
 
 def _resume(partial: Path, address: str, output: str, _: object) -> None:
-    """Completes a partial file and moves it to `output`, which is checked there; a wrong one is gone then."""
+    """Completes a partial file and moves it to `output`, so that a wrong file is not resumed."""
     start = partial.stat().st_size if partial.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with requests.get(address, headers=headers, stream=True, timeout=_TIMEOUT) as response:
         if response.status_code != requests.codes.requested_range_not_satisfiable:
             response.raise_for_status()
-            goes_on = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-            _append(response, partial, start if goes_on else 0)
-    # Where there are no bytes after those of the partial file, it may be whole already.
+            is_resumed = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            _append(response, partial, start if is_resumed else 0)
+    # If the server has no bytes after those of the partial file, it may be complete.
     partial.replace(output)
 
 
@@ -161,12 +165,12 @@ def _append(response: requests.Response, partial: Path, start: int) -> None:
             file.write(piece)
             bar.update(len(piece))
         file.flush()
-        os.fsync(file.fileno())  # before it has the name of a whole file
+        os.fsync(file.fileno())  # before the file gets its final name
 
 
 def _is_whole(file: Path, known_hash: str | None) -> bool:
     if known_hash is None:
-        # Its list of contents stands at its end, so this is quick. Its contents were checked as it came.
+        # Fast: this looks for the list of contents at the end. The contents were checked after the download.
         return zipfile.is_zipfile(file)
     algorithm, _, digest = known_hash.partition(":")
     return file.is_file() and pooch.file_hash(file, algorithm) == digest
@@ -183,6 +187,6 @@ def _is_not_found(error: Exception) -> bool:
 
 def _help(missing: Sequence[str], mirrors: Sequence[str], folder: Path, failures: Mapping[str, Exception]) -> str:
     addresses = [" or ".join(_address(mirror, name) for mirror in mirrors) for name in missing]
-    asked = f"can't download {', '.join(missing)}; fetch by hand and put into {folder}:"
-    wrong = [f"{address}: {error}" for address, error in failures.items()]
-    return "\n  ".join([asked, *addresses, "what went wrong:", *wrong])
+    request = f"can't download {', '.join(missing)}; download by hand and put into {folder}:"
+    errors = [f"{address}: {error}" for address, error in failures.items()]
+    return "\n  ".join([request, *addresses, "errors:", *errors])

@@ -123,7 +123,7 @@ def test_one_error_names_all_files_addresses_and_reasons(tmp_path, mirrors):
     message = str(caught.value)
     assert "\n" in message
     asked, *lines = message.splitlines()
-    assert asked == f"can't download one.bin, two.bin; fetch by hand and put into {tmp_path}:"
+    assert asked == f"can't download one.bin, two.bin; download by hand and put into {tmp_path}:"
     for line, name in zip(lines, ("one.bin", "two.bin"), strict=False):
         assert line.split() == [f"{first.address}{name}", "or", f"{second.address}{name}", "or", f"{third}/{name}"]
     assert "MD5 hash of downloaded file" in message

@@ -169,7 +169,7 @@ def test_offline_one_error_says_what_to_put_where(cache, readings):
     with pytest.raises(DownloadError) as caught:
         tu_data("TOY")
     asked, address, *_ = str(caught.value).splitlines()
-    assert asked == f"can't download TOY.zip; fetch by hand and put into {cache}:"
+    assert asked == f"can't download TOY.zip; download by hand and put into {cache}:"
     assert address.strip() == "http://127.0.0.1:1/TOY.zip"
     assert "no data set" not in str(caught.value)
     write_zip(cache / "TOY.zip", TOY)

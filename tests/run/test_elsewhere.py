@@ -115,7 +115,7 @@ def test_a_home_that_can_not_be_written_is_no_place_for_a_cache(nobody, monkeypa
     (nobody / "file").touch()
     monkeypatch.setenv("HOME", str(nobody / "file"))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.warns(UserWarning, match="can't be made: what is kept goes to"):
+    with pytest.warns(UserWarning, match="can't be made: caches go to"):
         assert cache_folder() == nobody / f"jattn-{os.getuid()}"
 
 
