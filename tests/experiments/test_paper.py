@@ -182,7 +182,7 @@ def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, caps
         paper.main(["table1", *ASKED, "--data-dir", str(two_of_three), "--out", str(two_of_three)])
     assert stop.value.code == 2
     error = capsys.readouterr().err
-    assert "global_seeds=0-9: a run of drawn data; say the same, or another --out" in error
+    assert "global_seeds=0-9: a run with generated data; ask for the same, or for another --out" in error
 
 
 def test_the_study_is_made_with_colors_where_no_rows_are_named(tmp_path, monkeypatch):
@@ -203,7 +203,7 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
     paper.main(["status", "--tasks", "colors", "--jobs", "1", "--out", str(two_of_three)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2] == "initialization: waiting"
-    assert lines[-1].endswith("not known for initialization, of which no run is finished")
+    assert lines[-1].endswith("not known for initialization, without a finished run")
 
 
 @pytest.mark.parametrize(
