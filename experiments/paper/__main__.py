@@ -32,7 +32,7 @@ from ..run.program import as_typed, job_command, program
 from ..run.tables import write_csv
 from ..sweep import command
 from ..sweeps.attempts import state
-from ..sweeps.grid import is_drawn
+from ..sweeps.grid import is_generated
 from ..sweeps.pool import JobPool, device_slices
 from ..sweeps.summary import read_rows
 from .networks import Row, networks_figure, read_networks
@@ -122,7 +122,7 @@ def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> 
         for job in runs.jobs:
             folder = paper.out / runs.task / job.name
             config = read_config(folder)
-            if config is not None and is_drawn(job, config.settings) != is_drawn(job, flat(job.settings)):
+            if config is not None and is_generated(job, config.settings) != is_generated(job, flat(job.settings)):
                 data_dir = config.settings.get("data_dir")
                 data = f"--data-dir {data_dir}" if data_dir else "generated data"
                 raise RunError(f"{folder}: a run with {data}; ask for the same, or for another --out")

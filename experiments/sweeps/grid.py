@@ -1,4 +1,4 @@
-"""The jobs of a sweep: presets x values of settings x data seeds x groups of seeds, each a run of its own."""
+"""The jobs of a sweep: presets x values of settings x data seeds x groups of seeds, each a run."""
 
 import hashlib
 import itertools
@@ -26,24 +26,24 @@ from ..run.program import PACKAGE
 from ..run.settings import GeneratedData
 
 EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
-FORMAT = 2  # of a sweep's definition
-MAX_NAME_BYTES = 160  # of the varied values in the name of a folder; disks take 255 for all of it
-UNSAFE_CHARS = re.compile(r"[^\w.+-]+")  # for the name of a folder
+FORMAT = 2  # format number of a sweep's definition
+MAX_NAME_BYTES = 160  # for the varied values in the name of a folder; disks allow 255 for the whole name
+UNSAFE_CHARS = re.compile(r"[^\w.+-]+")  # which names of folders do without
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a sweep is made of.
+    """The definition of a sweep.
 
     Attributes:
-      experiment: its name.
-      presets: names of the experiment's presets.
-      first_seed: the first of the seeds.
-      seeds: how many there are, for each preset, choice of values and data seed.
-      seeds_per_job: how many of them a job trains at once; what is left over makes a last job of fewer.
-      data_seeds: seeds of the data; that of the settings where there are none.
+      experiment: the experiment's name.
+      presets: names of its presets.
+      first_seed: the first seed.
+      seeds: the number of seeds of each preset, choice of values and data seed.
+      seeds_per_job: seeds that a job trains at once; the last job may have fewer.
+      data_seeds: seeds of the data; if empty, that of the settings.
       vary: values of further settings, by name.
-      arguments: what every job is given besides.
+      arguments: further arguments of every job.
     """
 
     experiment: str
@@ -60,9 +60,9 @@ class Grid:
         expect_at_least(1, seeds=self.seeds, seeds_per_job=self.seeds_per_job)
         expect_seeds(self.first_seed, self.seeds)
         for name, values in {"presets": self.presets, "data_seeds": self.data_seeds, **self.vary}.items():
-            twice = [value for value, count in Counter(values).items() if count > 1]
-            if twice:
-                raise ValueError(f"{name}: {twice[0]} is given more than once")
+            repeated = [value for value, count in Counter(values).items() if count > 1]
+            if repeated:
+                raise ValueError(f"{name}: {repeated[0]} is given more than once")
         for name in self.vary:
             if name.replace("-", "_") in ("out", "seed", "seeds", "data_seed"):
                 raise ValueError(f"vary: {name} can't be varied; say --seeds, --first-seed or --data-seeds")
@@ -77,13 +77,13 @@ class Job(NamedTuple):
     """One run of a sweep.
 
     Attributes:
-      name: of its folder; no two jobs of a sweep share it.
+      name: the name of its folder, unique in the sweep.
       preset: its preset.
-      values: of the settings that the sweep varies.
-      arguments: of its command, without --out.
-      settings: what these say.
-      of_row: what those say that all jobs of its row have in common, with the default seeds.
-      experiment: whose run it is.
+      values: values of the settings that the sweep varies.
+      arguments: the arguments of its command, without --out.
+      settings: the settings of these arguments.
+      row_settings: the settings that all jobs of its row have, with the default seeds.
+      experiment: its experiment.
     """
 
     name: str
@@ -91,29 +91,29 @@ class Job(NamedTuple):
     values: Mapping[str, str]
     arguments: Sequence[str]
     settings: Any
-    of_row: Any
+    row_settings: Any
     experiment: Experiment
 
     @property
     def row(self) -> str:
-        """What jobs that differ in their seeds alone have in common."""
+        """The name that jobs have in common if they differ only in their seeds."""
         return " ".join([self.preset, *(f"{name}={value}" for name, value in self.values.items())])
 
     @property
     def trained(self) -> list[tuple[int, int]]:
-        """The seed of its graphs and its own, of every network, in the order of its results."""
+        """The data seed and the seed of every network, in the order of the results."""
         data, first = self.settings.data, getattr(self.settings.data, "data_seed", 0)
         draws = range(first, first + getattr(data, "data_seeds", 1))
         return list(itertools.product(draws, self.settings.evaluation.all_seeds))
 
     @property
     def networks(self) -> int:
-        """How many it trains."""
+        """The number of networks that it trains."""
         return len(self.trained)
 
 
 def jobs_of(grid: Grid) -> list[Job]:
-    """All jobs, those of the first seeds first. Exits with a message where a preset or an argument is wrong."""
+    """Returns all jobs, those of the first seeds first. Exits with a message if a preset or an argument is wrong."""
     if not grid.presets:
         known = find(grid.experiment, grid.arguments).presets
         fail(f"presets: name at least one of: {', '.join(known)}")
@@ -131,29 +131,29 @@ def jobs_of(grid: Grid) -> list[Job]:
 
 
 def jobs_of_row(grid: Grid, preset: str, values: Mapping[str, str], data_seed: int | None) -> list[Job]:
-    """The jobs that differ in nothing but their networks' seeds."""
+    """Returns the jobs that differ only in the seeds of their networks."""
     varied = [f"{name}={UNSAFE_CHARS.sub('-', value)}" for name, value in values.items()]
     data = [] if data_seed is None else [f"data={data_seed}"]
     experiment = find(grid.experiment, [*grid.arguments, *(f"--{name}={value}" for name, value in values.items())])
     arguments = [preset, *grid.arguments]
     for name, value in values.items():
         arguments += _option(experiment, preset, name, value)
-    _, of_row = experiment.parse(arguments)
+    _, row_settings = experiment.parse(arguments)
     arguments += [] if data_seed is None else ["--data-seed", str(data_seed)]
     _, settings = experiment.parse(arguments)
     jobs, end = [], grid.first_seed + grid.seeds
     for first in range(grid.first_seed, end, grid.seeds_per_job):
         seeds = range(first, min(first + grid.seeds_per_job, end))
-        own = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
-        name = "_".join([preset, *_shortened(varied), *data, own])
-        said = ["--seed", str(first), "--seeds", str(len(seeds))]
-        of_seeds = with_changes(settings, seed=first, seeds=len(seeds))
-        jobs.append(Job(name, preset, values, [*arguments, *said], of_seeds, of_row, experiment))
+        seed_range = f"seeds={first}-{seeds[-1]}" if len(seeds) > 1 else f"seed={first}"
+        name = "_".join([preset, *_shortened(varied), *data, seed_range])
+        seed_arguments = ["--seed", str(first), "--seeds", str(len(seeds))]
+        job_settings = with_changes(settings, seed=first, seeds=len(seeds))
+        jobs.append(Job(name, preset, values, [*arguments, *seed_arguments], job_settings, row_settings, experiment))
     return jobs
 
 
 def _shortened(varied: Sequence[str]) -> list[str]:
-    """Parts of a folder's name; where they are longer than a disk may take, how they begin and a hash of them all."""
+    """Returns parts of a folder's name; if they are too long, their beginning and a hash of them all."""
     whole = "_".join(varied)
     if len(os.fsencode(whole)) <= MAX_NAME_BYTES:
         return list(varied)
@@ -162,9 +162,9 @@ def _shortened(varied: Sequence[str]) -> list[str]:
 
 
 def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[str]:
-    """A varied setting on the command line; a value with spaces is of several parts where the setting has several."""
+    """Returns the arguments of a varied setting; a value with spaces has several parts if the setting has."""
     known = experiment.presets.get(preset)
-    default = {field.name: of for _, field, of in entries(known)}.get(name.replace("-", "_")) if known else None
+    default = {field.name: value for _, field, value in entries(known)}.get(name.replace("-", "_")) if known else None
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):
             fail(f"vary: {name}={value} is not allowed, expected true or false")
@@ -173,29 +173,29 @@ def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[
 
 
 def find(name: str, arguments: Sequence[str]) -> Experiment:
-    """The experiment of that name; presets of tu's are those of the data set that its arguments name."""
+    """Returns the experiment of a name; for tu, with the presets of the data set that the arguments name."""
     if name not in EXPERIMENTS:
         fail(f"experiment {name!r} is not known; expected one of: {', '.join(EXPERIMENTS)}")
     return tu.experiment_of(arguments) if name == "tu" else import_module(f"{PACKAGE}.{name}").EXPERIMENT
 
 
-def is_drawn(job: Job, settings: Mapping[str, Any]) -> bool:
-    """Whether a run of a job is on drawn data rather than published ones, by its settings as JSON has them."""
+def is_generated(job: Job, settings: Mapping[str, Any]) -> bool:
+    """Whether a run of a job has generated rather than published data, by its settings as JSON has them."""
     return isinstance(job.settings.data, GeneratedData) and settings.get("data_dir") is None
 
 
 def definition(grid: Grid, jobs: Sequence[Job]) -> dict[str, Any]:
-    """What a sweep's folder keeps of it: the grid, and the settings of every row that count for its results."""
-    settings = {job.row: settings_of(job.of_row, [*DATA, *RESULTS]) for job in jobs}
+    """Returns what `sweep.json` holds: the grid, and the settings of every row that affect its results."""
+    settings = {job.row: settings_of(job.row_settings, [*DATA, *RESULTS]) for job in jobs}
     return {"format": FORMAT, "grid": to_jsonable(asdict(grid)), "settings": settings}
 
 
 def read_definition(file: Path) -> dict[str, Any]:
-    """The definition in a file.
+    """Returns the definition in a file.
 
     Raises:
-      RunError: the file is not one, or of another format.
-      FileNotFoundError: there is none.
+      RunError: the file holds no definition, or one of another format.
+      FileNotFoundError: there is no file.
     """
     try:
         found = json.loads(file.read_text("utf-8"))
@@ -206,24 +206,24 @@ def read_definition(file: Path) -> dict[str, Any]:
     return found
 
 
-def read_grid(kept: Mapping[str, Any]) -> Grid:
-    """The grid of a definition that was read from a file."""
-    grid = dict(kept["grid"])
+def read_grid(stored: Mapping[str, Any]) -> Grid:
+    """Returns the grid of a definition that was read from a file."""
+    grid = dict(stored["grid"])
     for name in ("presets", "data_seeds", "arguments"):
         grid[name] = tuple(grid[name])
     return Grid(**grid | {"vary": {name: tuple(values) for name, values in grid["vary"].items()}})
 
 
 def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[str]:
-    """What keeps a definition from being that of the same sweep, perhaps made larger: a line for each difference.
+    """Returns a line for each change that is more than a larger sweep.
 
-    Published data may lie elsewhere: each run sees to it that they are the same.
+    Published data may have moved: each run checks that they are the same.
     """
     before, after = there["grid"], to_jsonable(asdict(grid))
     same = ["experiment", "first_seed", "seeds_per_job"]
     changed = [name for name in same if before[name] != after[name]]
     changed += ["seeds"] * (before["seeds"] > after["seeds"])
-    for name in ("presets", "data_seeds"):  # one without data seeds can't get some: its jobs would have other names
+    for name in ("presets", "data_seeds"):  # without data seeds none can be added: jobs would have other names
         if not set(before[name]) <= set(after[name]) or bool(before[name]) != bool(after[name]):
             changed.append(name)
     varied, varies = before["vary"], after["vary"]
@@ -233,6 +233,7 @@ def changes(there: Mapping[str, Any], grid: Grid, jobs: Sequence[Job]) -> list[s
     for row, job in {job.row: job for job in jobs}.items():
         old = there["settings"].get(row)
         if old is not None:
-            kinds = ["data", *RESULTS] if is_drawn(job, old) == is_drawn(job, flat(job.of_row)) else [*DATA, *RESULTS]
-            lines += [f"{row}: {of}" for of in settings_differences(old, job.of_row, kinds)]
+            same_source = is_generated(job, old) == is_generated(job, flat(job.row_settings))
+            kinds = ["data", *RESULTS] if same_source else [*DATA, *RESULTS]
+            lines += [f"{row}: {change}" for change in settings_differences(old, job.row_settings, kinds)]
     return lines

@@ -13,7 +13,7 @@ from ..run.identity import RESULTS, settings_differences, settings_of
 from ..run.results import TOGETHER, MeanStd, Results, pooled
 from ..run.tables import as_text, title, write_csv
 from .attempts import last_status, reason, state
-from .grid import Job, is_drawn
+from .grid import Job, is_generated
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -82,9 +82,9 @@ class Finished(NamedTuple):
     @property
     def kind(self) -> tuple[Any, ...]:
         """What jobs of one row have in common: generated data or not, subsets, layers of every score."""
-        drawn = is_drawn(self.job, self.config.settings)
+        generated = is_generated(self.job, self.config.settings)
         layers = [len(self.results.together.layers(name)) for name in self.job.experiment.details]
-        return drawn, *((name, len(of.attention_auc)) for name, of in self.results.subsets.items()), *layers
+        return generated, *((name, len(of.attention_auc)) for name, of in self.results.subsets.items()), *layers
 
 
 def read_rows(jobs: Sequence[Job], out: Path) -> list[Row]:
