@@ -108,10 +108,9 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     Raises:
       ValueError: there are more ids than graphs in the bucket.
 
-    >>> import jraph
-    >>> from jattn import from_arrays, pack
-    >>> graphs = jraph.batch_np([from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
-    >>> ids, bucket = pack(graphs, np.array([[2, 0]]), dense=False)
+    >>> import jraph, jattn
+    >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
+    >>> ids, bucket = jattn.pack(graphs, np.array([[2, 0]]), dense=False)
     >>> gather(device_put(graphs), jnp.asarray(ids[0, 0]), bucket).graph.n_node.tolist()  # the last one is padding
     [4, 2, 2]
     """
@@ -120,33 +119,32 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     graphs, block = split.graphs, bucket.block_size or bucket.nodes
     ids = jnp.pad(ids, (0, bucket.graphs - len(ids)), constant_values=-1)
     real = ids >= 0
-    id_of = jnp.where(real, ids, 0)
-    n_node, n_edge = (jnp.where(real, count[id_of], 0) for count in (graphs.n_node, graphs.n_edge))
+    split_ids = jnp.where(real, ids, 0)
+    n_node, n_edge = (jnp.where(real, count[split_ids], 0) for count in (graphs.n_node, graphs.n_edge))
     is_end = (~real).astype(jnp.int32)
-    block_of = jnp.cumsum(is_end) - is_end
-    used = jax.ops.segment_sum(n_node, block_of, bucket.nodes // block)
-    n_node = jnp.where(real, n_node, block - used.at[block_of].get(mode="fill", fill_value=block))
-    behind = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)  # the padding graph after the real ones
-    n_edge = n_edge.at[behind].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
-    padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[behind], bucket.nodes - 1)
+    graph_block = jnp.cumsum(is_end) - is_end
+    used_rows = jax.ops.segment_sum(n_node, graph_block, bucket.nodes // block)
+    n_node = jnp.where(real, n_node, block - used_rows.at[graph_block].get(mode="fill", fill_value=block))
+    first_padding = jnp.max(jnp.arange(1, bucket.graphs + 1), where=real, initial=0)
+    n_edge = n_edge.at[first_padding].add((bucket.edges - n_edge.sum()).astype(n_edge.dtype))
+    padding_node = jnp.minimum((jnp.cumsum(n_node) - n_node)[first_padding], bucket.nodes - 1)
 
-    node_rows = _rows(n_node, split.node_start[id_of], bucket.nodes, real)
-    edge_rows = _rows(n_edge, split.edge_start[id_of], bucket.edges, real)
+    node_rows = _rows(n_node, split.node_start[split_ids], bucket.nodes, real)
+    edge_rows = _rows(n_edge, split.edge_start[split_ids], bucket.edges, real)
 
     def ends(nodes: Array) -> Array:
-        return jnp.where(
-            edge_rows.is_real, _take(nodes, edge_rows.source) + node_rows.shift[edge_rows.graph], padding_node
-        )
+        moved = _take(nodes, edge_rows.source) + node_rows.shift[edge_rows.graph]
+        return jnp.where(edge_rows.is_real, moved, padding_node)
 
-    def of_nodes(name: str, x: Array | OneHot) -> Array:
-        taken = jax.tree.map(lambda array: _take(array, node_rows.source), x)
-        values = taken.dense() if isinstance(taken, OneHot) else taken
+    def gather_nodes(name: str, x: Array | OneHot) -> Array:
+        gathered = jax.tree.map(lambda array: _take(array, node_rows.source), x)
+        values = gathered.dense() if isinstance(gathered, OneHot) else gathered
         # Distances to padding are masked later; masking the positions too makes computing them twice as slow.
         return values if name == "position" else jnp.where(over_features(node_rows.is_real, values), values, 0)
 
     graph_ids = jnp.where(real, ids, len(graphs.n_node))
     batch = GraphsTuple(
-        nodes={name: of_nodes(name, x) for name, x in graphs.nodes.items()},
+        nodes={name: gather_nodes(name, x) for name, x in graphs.nodes.items()},
         edges=jax.tree.map(lambda x: jnp.where(edge_rows.is_real, _take(x, edge_rows.source), 0), graphs.edges),
         senders=ends(graphs.senders),
         receivers=ends(graphs.receivers),
@@ -155,18 +153,18 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
         n_edge=n_edge,
     )
     topology = dataclasses.replace(_topology(split, batch, node_rows, real, bucket), max_nodes=bucket.max_nodes)
-    total = jax.tree.leaves(graphs.nodes)[0].shape[0]
-    return Batch(batch, topology, graph_ids, jnp.where(node_rows.is_real, node_rows.source, total))
+    node_ids = jnp.where(node_rows.is_real, node_rows.source, len(split.in_degree))
+    return Batch(batch, topology, graph_ids, node_ids)
 
 
 class _Rows(NamedTuple):
-    """Where the rows for nodes, or for edges, of a batch come from.
+    """Rows of nodes, or of edges, of a batch, and the rows of the split that they come from.
 
     Attributes:
       graph: the graph of each row, [rows].
-      shift: what to add to a row of the split to get that of the batch, [graphs].
+      shift: row in the batch minus row in the split, [graphs].
       source: the row of the split, [rows].
-      is_real: whether a row is not padding, [rows].
+      is_real: whether the row is not padding, [rows].
     """
 
     graph: Int[Array, " rows"]
@@ -176,7 +174,7 @@ class _Rows(NamedTuple):
 
 
 def _rows(count: Array, start: Array, rows: int, real: Array) -> _Rows:
-    """The rows of graphs with so many nodes or edges, which start there in the split."""
+    """Rows of graphs, from the number of rows of each graph and its first row in the split."""
     end = jnp.cumsum(count)
     graph = (jnp.arange(rows)[:, None] >= end[None]).sum(1)
     shift = end - count - start
@@ -216,16 +214,17 @@ def to_ell_coo(
       coo_capacity: length of the COO list, which takes the other entries. It must hold all of them: more are lost.
     """
     columns, values = entries
-    rows, others = jnp.arange(len(start)), jnp.maximum(count - ell_width, 0)
-    list_rows = jnp.repeat(rows, others, total_repeat_length=coo_capacity)
-    before = jnp.cumsum(others) - others
+    rows, coo_count = jnp.arange(len(start)), jnp.maximum(count - ell_width, 0)
+    coo_rows = jnp.repeat(rows, coo_count, total_repeat_length=coo_capacity)
+    coo_start = jnp.cumsum(coo_count) - coo_count
 
-    def of(row: Array, place: Array) -> tuple[Array, Array]:
-        present, entry = place < count[row], start[row] + place
+    def entries_at(row: Array, position: Array) -> tuple[Array, Array]:
+        present, entry = position < count[row], start[row] + position
         return jnp.where(present, _take(columns, entry) + shift[row], row), jnp.where(present, _take(values, entry), 0)
 
-    table = of(rows[:, None], jnp.arange(ell_width)[None])
-    return EllCoo(*table, list_rows, *of(list_rows, ell_width + jnp.arange(coo_capacity) - before[list_rows]))
+    table = entries_at(rows[:, None], jnp.arange(ell_width)[None])
+    positions = ell_width + jnp.arange(coo_capacity) - coo_start[coo_rows]
+    return EllCoo(*table, coo_rows, *entries_at(coo_rows, positions))
 
 
 def scatter(total: int, ids: Int[Array, "*steps rows"], values: Array) -> Array:

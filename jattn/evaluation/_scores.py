@@ -67,8 +67,7 @@ def evaluate(
     """
     graphs = join(subsets)
     label, n_node = graphs.globals["label"], graphs.n_node
-    if test_mask is None:
-        test_mask = np.ones((len(predictions.prediction), len(label)), bool)
+    test_mask = np.ones((len(predictions.prediction), len(label)), bool) if test_mask is None else test_mask
     for i, mask in enumerate(test_mask):
         expect_mask(f"test_mask[{i}]", mask, len(label), "graph")
     test_set = _TestSet(predictions.prediction, label, n_node, task, test_mask)
