@@ -349,3 +349,15 @@ def test_only_weights_of_the_network_are_saved(tmp_path):
     with pytest.raises(ValueError, match=r"params: the network has no layer pool_0"):
         jattn.save_network(tmp_path / "weights.npz", jattn.Network(), {"conv_0": {}, "pool_0": {}})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_list_of_graphs_is_to_be_joined_first(unchecked_types):
+    network, config = jattn.Network(), jattn.TrainConfig()
+    for enter in (
+        lambda graphs: next(jattn.train_seeds(network, config, graphs, [0], 1)),
+        lambda graphs: jattn.select(graphs, [0]),
+        lambda graphs: jattn.evaluation_batches(graphs, 100).__next__(),
+        lambda graphs: jattn.pack(graphs, np.array([[0]])),
+    ):
+        with pytest.raises(ValueError, match=r"graphs: expected one GraphsTuple, got a list of 2; jraph.batch_np"):
+            enter([GRAPHS, GRAPHS])

@@ -13,7 +13,7 @@ from jraph import GraphsTuple
 
 from jattn._cost_model import cost_model
 from jattn.batching._buckets import Bucket, DenseStorage, SparseStorage, power_of_2
-from jattn.graphs import Proximity
+from jattn.graphs import Proximity, expect_one_tuple
 
 BOUND = 1.5  # standard deviations by which the nodes of a batch may exceed the mean
 SAMPLE, SHORTLIST = 300, 3  # batches on which all block sizes are tried, and block sizes then tried on all batches
@@ -99,6 +99,7 @@ def pack(
     >>> ids.tolist(), bucket.nodes
     ([[[2, 1, 0, -1]]], 16)
     """
+    expect_one_tuple(graphs)
     flat = np.asarray(batches).reshape(-1, batches.shape[-1])
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
     order = np.argsort(-n_node, axis=1, kind="stable")
@@ -151,6 +152,7 @@ def evaluation_batches(
     >>> [ids.shape for ids, _ in evaluation_batches(graphs, nodes=5)]  # parts, steps, entries
     [(1, 2, 3)]
     """
+    expect_one_tuple(graphs)
     n_node = np.asarray(graphs.n_node)
     chosen = np.arange(len(n_node)) if chosen is None else chosen
     by_size = chosen[np.argsort(n_node[chosen], kind="stable")]

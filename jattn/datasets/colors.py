@@ -151,7 +151,7 @@ def _distinct(nodes: int, green: int, dimension: int, mixed: bool) -> int:
 
 
 def _draw_labels(rng: np.random.Generator, left: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes and uniform labels of which graphs are left, as indices of `left`; a size without any is replaced."""
+    """Sizes and random labels that have graphs left, as indices of `left`; a size without graphs left is replaced."""
     open_sizes = left.max(axis=1) > 0
     size = np.where(open_sizes[size], size, rng.choice(np.flatnonzero(open_sizes), len(size)))
     keys = rng.random((len(size), left.shape[1]))
