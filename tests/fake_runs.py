@@ -26,7 +26,9 @@ def save(*_):
 
 signal.signal(signal.SIGTERM, save)
 cores = sorted(getattr(os, "sched_getaffinity", lambda _: [])(0))
-(out / "told").write_text(json.dumps({"pid": os.getpid(), "cores": cores, "environment": dict(os.environ)}))
+partial = out / "told.partial"  # so that a test that waits for the file finds all of it
+partial.write_text(json.dumps({"pid": os.getpid(), "cores": cores, "environment": dict(os.environ)}))
+partial.rename(out / "told")
 if os.environ.get("SLOW") in out.name and not (out / "saved").exists():
     time.sleep(30)
 if os.environ.get("FAILS") in out.name and not (out / "failed").exists():
