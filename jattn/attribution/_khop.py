@@ -162,7 +162,7 @@ def full_graph_activations(
     x = topology.mask_nodes(graph.nodes["features"].astype(jnp.float32))
     features = [x]
     for i in range(len(network.filters)):
-        features.append(_apply(network, params, "layer", i, features[-1], topology))
+        features.append(jax.nn.relu(_apply(network, params, "layer", i, features[-1], topology)))
     z = topology.readout(features[-1], network.readout)
     order = jnp.argsort(-features[-1], axis=0) if network.readout == "max" else jnp.zeros((0, 0), int)
     return _apply(network, params, "head", z), FullGraphActivations(topology, tuple(features), order)
@@ -184,7 +184,7 @@ def predict_without_each(
     row = jnp.where(chunk.node < 0, 0, chunk.node)
     x = topology.mask_nodes(whole.features[0][row])
     for i in range(layers):
-        y = _apply(network, params, "layer", i, x, topology)
+        y = jax.nn.relu(_apply(network, params, "layer", i, x, topology))
         changed = (chunk.changes >= layers - i)[:, None]
         x = jnp.where(changed, y, topology.mask_nodes(whole.features[i + 1][row]))
     inside = (chunk.changes > 0)[:, None]

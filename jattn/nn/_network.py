@@ -188,8 +188,15 @@ class Network(nn.Module):
         topology: Topology,
         terms: Float[Array, "nodes terms"] | None = None,
     ) -> Float[Array, "nodes out"]:
-        """The features after convolution `i` and ReLU; its `terms` of x are not computed again where given."""
-        return nn.relu(getattr(self, f"conv_{i}")(x, topology, terms))
+        """The features after convolution `i`, before the ReLU that follows every layer.
+
+        Args:
+          i: index of the convolution.
+          x: the features that enter it.
+          topology: the graphs.
+          terms: the Chebyshev terms of x side by side, [nodes, order * in], if they are known.
+        """
+        return cast(Array, getattr(self, f"conv_{i}")(x, topology, terms))
 
     def head(self, z: Float[Array, "graphs features"]) -> Float[Array, "graphs outputs"]:
         """The outputs of graphs from their features after the readout."""
@@ -219,9 +226,11 @@ class Network(nn.Module):
                     z, later = self._layers_of_kept(i, nodes, nodes.topology)
                     return z, (*results, *later)
             y = self.layer(i, nodes.x, nodes.topology, terms if i == 0 else None)
-            nodes = nodes._replace(x=y, previous=nodes.x)
-        features = nodes.x.astype(jnp.promote_types(nodes.x.dtype, jnp.float32))
-        return nodes.topology.readout(features, self.readout), tuple(results)
+            if i < len(self.filters) - 1:
+                nodes = nodes._replace(x=nn.relu(y), previous=nodes.x)
+        # The last ReLU is a part of the readout, whose gradient does not need y then.
+        z = nodes.topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout)
+        return z, tuple(results)
 
     def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
         """What enters convolution `i` after the pooling before it, and what that did."""

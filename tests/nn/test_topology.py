@@ -276,9 +276,7 @@ def test_reductions_are_over_kept_nodes_whatever_other_rows_hold(storage):
 def test_the_readout_of_masked_rows_is_that_of_relu(kind, storage):
     topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).subgraph(rows([], np.arange(11) % 4 > 0))
     x = topology.mask_nodes(jnp.sin(jnp.arange(BUCKET.nodes * 3.0).reshape(-1, 3)))
-    np.testing.assert_allclose(
-        topology.readout(jax.nn.relu(x), kind), getattr(topology, kind)(jax.nn.relu(x)), rtol=1e-6
-    )
+    np.testing.assert_allclose(topology.readout(x, kind), getattr(topology, kind)(jax.nn.relu(x)), rtol=1e-6)
 
 
 def test_the_plain_softmax_is_shift_invariant_and_the_papers_is_not(unchecked_types):
