@@ -217,15 +217,12 @@ class StageTrainer:
                 last = Saved(epoch.number, epoch.state, seconds, last.best)
                 stopping = any_process(stop_requested())
                 due = epoch.number % self.options.checkpoint_every == 0 or epoch.number == stage.epochs
-                if (
-                    due and stage.validation is not None and last.best is not None
-                ):  # a stop never counts, or a resumed run would differ
+                # An epoch at which training is only stopped is no candidate, or a resumed run would differ.
+                if due and stage.validation is not None and last.best is not None:
                     params = to_host(epoch.state.params)
-                    line["validation_accuracy"] = self._validate(
-                        stage.network, params, stage.validation, stage.config.compact
-                    )
-                    best = last.best.or_better(epoch.number, params, line["validation_accuracy"]["values"])
-                    last = last._replace(best=best)
+                    accuracies = self._validate(stage, params, stage.validation)
+                    line["validation_accuracy"] = accuracies
+                    last = last._replace(best=last.best.or_better(epoch.number, params, accuracies["values"]))
                 with fail_together():
                     self.run.lines.write(line)
                     event_file.write(line)
@@ -306,9 +303,10 @@ class StageTrainer:
         pairs = zip(predictions.prediction, train_ids, strict=True)
         return mean_std([accuracy(prediction[ids], label[ids], self.task) for prediction, ids in pairs])
 
-    def _validate(self, network: Network, params: Params, graphs: GraphsTuple, compact: bool) -> dict[str, Any]:
+    def _validate(self, stage: _Stage, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
         """The accuracy of each network on some graphs."""
-        predictions, label = predict_seeds(network, params, graphs, compact=compact), graphs.globals["label"]
+        predictions = predict_seeds(stage.network, params, graphs, compact=stage.config.compact)
+        label = graphs.globals["label"]
         return mean_std([accuracy(prediction, label, self.task) for prediction in predictions.prediction])
 
     def _auc(self, predictions: Predictions) -> list[dict[str, Any]]:
