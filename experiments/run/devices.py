@@ -139,7 +139,7 @@ def is_xla_error(error: Exception) -> bool:
 
 def exit_process_lost(reason: str) -> NoReturn:
     """Ends this process at once with status 75, because another process of the run was lost."""
-    line = f"error: another process was lost ({reason}); start all again, and the run continues"
+    line = f"error: another process was lost ({reason}); start all of them again to resume the run"
     print(line, file=sys.stderr, flush=True)
     os._exit(TRY_AGAIN)  # jax's handlers at exit would wait for the lost process, then abort
 

@@ -43,7 +43,7 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
     second.communicate(timeout=60)
     assert first.returncode == 75
     assert "another process was lost" in shown
-    assert "start all again, and the run goes on" in shown
+    assert "start all of them again to resume the run" in shown
     assert time.monotonic() - lost < 90
 
     again = start_two(out)
