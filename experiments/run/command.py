@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jattn.training._devices import ALL_KNOW
+from jattn.training._devices import ALL_KNOW, is_main_process
 from jattn.types import Task
 
 from . import protocol
@@ -63,9 +63,10 @@ class Experiment:
     def main(self, arguments: Sequence[str]) -> None:
         """Runs the experiment with the settings of a command line."""
         preset, settings = self.parse(arguments)
-        for name, why in {} if settings.run.quiet else late_decays(settings).items():
-            print(f"warning: {flag(name)}: {why}", file=sys.stderr)
         configure_jax(settings.run, settings.processes)
+        if is_main_process() and not settings.run.quiet:
+            for name, why in late_decays(settings).items():
+                print(f"warning: {flag(name)}: {why}", file=sys.stderr)
         self.run(preset, settings)
 
     def run(self, preset: str, settings: Settings) -> None:
