@@ -147,6 +147,16 @@ def test_training_refuses_what_does_not_fit(settings, message):
         next(jattn.train_seeds(**usual | settings))
 
 
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_list_of_graphs_can_not_be_predicted():
+    network = jattn.Network()
+    graph = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
+    params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), graph)["params"])
+    for predict in (jattn.predict_seeds, lambda *arguments: jattn.leave_one_out_seeds(*arguments, "regression")):
+        with pytest.raises(ValueError, match="batch_np"):
+            predict(network, params, [GRAPHS])
+
+
 def test_predicting_needs_an_axis_of_seeds():
     network, graph = jattn.Network(), jax.tree.map(jnp.asarray, jattn.pad(GRAPHS))
     params = network.init(jax.random.key(0), graph)["params"]

@@ -36,7 +36,7 @@ from jattn.batching import (
     size_classes,
 )
 from jattn.batching._packing import round_up
-from jattn.graphs import Proximity, select
+from jattn.graphs import Proximity, expect_one_tuple, select
 from jattn.nn import Network, Output, SparseTopology
 from jattn.training._devices import PARTS, SEEDS, devices_per_seed, replicate, shard_batches, shard_seeds, to_host
 from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, num_seeds, run_sequentially
@@ -66,6 +66,7 @@ def leave_one_out_seeds(
         the network.
     """
     expect_one_of("task", task, Task)
+    expect_one_tuple(graphs)
     network = network.at("highest")
     seeds, costs = num_seeds(params), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))

@@ -16,7 +16,7 @@ from jattn._cost_model import CostModel, cost_model
 from jattn._options import as_int, expect_at_least, expect_seeds
 from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, pack, shuffled_batches, size_classes
 from jattn.batching._packing import round_up
-from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_target
+from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_one_tuple, expect_target
 from jattn.nn import Network, chebyshev_terms, sparse_topology
 from jattn.training._config import TrainConfig
 from jattn.training._devices import (
@@ -285,6 +285,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
     Raises:
       ValueError: there are no graphs, or the weights have no axis of seeds or are not those of the network.
     """
+    expect_one_tuple(graphs)
     seeds, costs = num_seeds(params), cost_model()
     rounded = fits_one_batch(graphs, costs.evaluation_rows)
     split = replicate(device_put(graphs, rounded))
