@@ -111,8 +111,7 @@ def gather(split: DeviceDataset, ids: Int[Array, " entries"], bucket: Bucket) ->
     >>> import jraph, jattn
     >>> graphs = jraph.batch_np([jattn.from_arrays(np.ones((nodes, 1)), [0, 1], [1, 0]) for nodes in (2, 3, 4)])
     >>> ids, bucket = jattn.pack(graphs, np.array([[2, 0]]), dense=False)
-    >>> batch = jax.jit(gather, static_argnums=2)(device_put(graphs), jnp.asarray(ids[0, 0]), bucket)
-    >>> batch.graph.n_node.tolist()  # the last graph is padding
+    >>> gather(device_put(graphs), jnp.asarray(ids[0, 0]), bucket).graph.n_node.tolist()  # the last graph is padding
     [4, 2, 2]
     """
     if len(ids) > bucket.graphs:
