@@ -7,7 +7,7 @@ from jraph import GraphsTuple
 
 from benchmarks.sparse_graphs import random_graphs
 from jattn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, TrainConfig
-from jattn.datasets.triangles import generate_triangles
+from jattn.datasets import generate_triangles
 
 BATCH = 32
 NODES = 300  # of a sparse graph

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jattn._options import expect_at_least, setting
-from jattn.datasets.colors import generate_colors, published_colors
+from jattn.datasets import generate_colors, published_colors
 
 from .run.command import Experiment
 from .run.data import Data

@@ -21,8 +21,8 @@ import numpy as np
 from jraph import GraphsTuple
 
 from jattn._options import expect_at_least, setting
-from jattn.datasets.mnist75sp import MNIST75sp, mnist75sp
-from jattn.datasets.segments import label_map
+from jattn.datasets import label_map, mnist75sp
+from jattn.datasets._mnist75sp import MNIST75sp
 from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
 from jattn.training import Predictions
 

@@ -19,9 +19,7 @@ import numpy as np
 import tyro
 from jraph import GraphsTuple
 
-from jattn.datasets.colors import published_colors
-from jattn.datasets.mnist75sp import mnist75sp
-from jattn.datasets.triangles import published_triangles
+from jattn.datasets import mnist75sp, published_colors, published_triangles
 from jattn.evaluation import evaluate, join
 from jattn.io import PublishedModel, load_published
 from jattn.training import predict_seeds

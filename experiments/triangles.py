@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from jattn.datasets.triangles import generate_triangles, published_triangles
+from jattn.datasets import generate_triangles, published_triangles
 
 from .run.command import Experiment
 from .run.data import Data

@@ -41,7 +41,7 @@ def write_strokes(folder, train, test):
 
 def expect(monkeypatch, train, test, validation=0):
     """Makes data sets of so many images those that are expected."""
-    for name in ("jattn.datasets.mnist", "jattn.datasets.mnist75sp"):
+    for name in ("jattn.datasets._mnist", "jattn.datasets._mnist75sp"):
         monkeypatch.setattr(sys.modules[name], "TRAIN", train)
-    monkeypatch.setattr(sys.modules["jattn.datasets.mnist"], "TEST", test)
-    monkeypatch.setattr(sys.modules["jattn.datasets.mnist75sp"], "VALIDATION", validation)
+    monkeypatch.setattr(sys.modules["jattn.datasets._mnist"], "TEST", test)
+    monkeypatch.setattr(sys.modules["jattn.datasets._mnist75sp"], "VALIDATION", validation)

@@ -30,7 +30,7 @@ import numpy as np
 from jraph import GraphsTuple
 from matplotlib.figure import Figure
 
-from jattn.datasets.colors import generate_colors, published_colors
+from jattn.datasets import generate_colors, published_colors
 from jattn.plots import save
 
 from ..run.command_line import parse_settings

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from jraph import GraphsTuple
 
-from jattn.datasets.colors import GREEN
+from jattn.datasets._colors import GREEN
 from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join
 from jattn.io._files import expect_format
 from jattn.training import predict_seeds

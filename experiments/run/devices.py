@@ -13,7 +13,7 @@ import jax
 from joblib import cpu_count
 
 from jattn._options import expect_at_least, setting
-from jattn.datasets.download import cache_folder
+from jattn.datasets._download import cache_folder
 
 from .errors import fail
 from .groups import Checked

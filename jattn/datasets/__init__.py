@@ -4,16 +4,16 @@ Features are uint8 if they are 0 or 1, float32 otherwise. Attention and edge wei
 float32 if not all are integers. Graphs of images have a `Proximity` in place of listed edges.
 """
 
-from jattn.datasets.colors import generate_colors, published_colors
-from jattn.datasets.download import DownloadError
-from jattn.datasets.images import image_graphs
-from jattn.datasets.mnist75sp import mnist75sp
-from jattn.datasets.segments import Segmentation, label_map
-from jattn.datasets.size_splits import fold_ids, folds, size_split_ids, size_splits
-from jattn.datasets.triangles import generate_triangles, published_triangles
-from jattn.datasets.tu import TUData, read_tu
-from jattn.datasets.tu_collection import tu_data
-from jattn.datasets.tu_graphs import tu_graphs
+from jattn.datasets._colors import generate_colors, published_colors
+from jattn.datasets._download import DownloadError
+from jattn.datasets._images import image_graphs
+from jattn.datasets._mnist75sp import mnist75sp
+from jattn.datasets._segments import Segmentation, label_map
+from jattn.datasets._size_splits import fold_ids, folds, size_split_ids, size_splits
+from jattn.datasets._triangles import generate_triangles, published_triangles
+from jattn.datasets._tu import TUData, read_tu
+from jattn.datasets._tu_collection import tu_data
+from jattn.datasets._tu_graphs import tu_graphs
 
 __all__ = [
     "DownloadError",

@@ -11,8 +11,9 @@ import pytest
 from mirror import CONTENT, Mirror
 from waiting import wait_until
 
-from jattn.datasets import download
-from jattn.datasets.download import DownloadError, cache_folder, fetch
+from jattn.datasets import DownloadError
+from jattn.datasets import _download as download
+from jattn.datasets._download import cache_folder, fetch
 
 HASH = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
 
@@ -184,7 +185,7 @@ def test_what_is_no_zip_under_the_final_name_is_replaced_once_there_is_one(tmp_p
 
 def program(folder, mirror):
     call = f"fetch({{'a.bin': {HASH!r}}}, [{mirror.address!r}], Path({str(folder)!r}))"
-    code = f"from pathlib import Path; from jattn.datasets.download import fetch; {call}"
+    code = f"from pathlib import Path; from jattn.datasets._download import fetch; {call}"
     return subprocess.Popen([sys.executable, "-c", code])
 
 

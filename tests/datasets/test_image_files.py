@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from jattn.datasets import image_graphs, label_map
-from jattn.datasets.image_files import read_image
+from jattn.datasets._image_files import read_image
 
 COLORS = np.array([[255, 0, 0], [0, 128, 255], [250, 250, 20], [30, 200, 60]], np.uint8)
 PIXELS = COLORS[np.random.default_rng(0).integers(0, 4, (6, 9))].repeat(2, 0).repeat(2, 1)  # [12, 18, 3]

@@ -6,7 +6,7 @@ from PIL import Image
 from skimage.io import imsave
 
 from jattn.datasets import Segmentation, image_graphs
-from jattn.datasets.superpixels import superpixels
+from jattn.datasets._superpixels import superpixels
 from jattn.graphs import Proximity, check
 
 

@@ -8,7 +8,7 @@ import pytest
 from digits import NAMES, expect, idx, write_mnist
 
 from jattn.datasets import DownloadError, download
-from jattn.datasets.mnist import HASHES, MIRRORS, mnist
+from jattn.datasets._mnist import HASHES, MIRRORS, mnist
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_offline_all_missing_files_are_named_at_once(tmp_path, arrays, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(download, "_WAITS", (0,))
     monkeypatch.setattr(
-        sys.modules["jattn.datasets.mnist"], "MIRRORS", ("http://127.0.0.1:1/a/", "http://127.0.0.1:1/b/")
+        sys.modules["jattn.datasets._mnist"], "MIRRORS", ("http://127.0.0.1:1/a/", "http://127.0.0.1:1/b/")
     )
     with pytest.raises(DownloadError) as caught:
         mnist()

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from digits import expect, write_mnist, write_strokes
 
-from jattn.datasets import mnist75sp
-from jattn.datasets.mnist import mnist
-from jattn.datasets.superpixels import superpixels
+from jattn.datasets import _mnist75sp as mnist75sp
+from jattn.datasets._mnist import mnist
+from jattn.datasets._superpixels import superpixels
 from jattn.graphs import Proximity, check, list_edges
 
-module = sys.modules["jattn.datasets.mnist75sp"]
+module = sys.modules["jattn.datasets._mnist75sp"]
 TESTS = ["orig", "noisy", "noisyc"]
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jattn.datasets import tables
-from jattn.datasets.tables import read_table
+from jattn.datasets import _tables as tables
+from jattn.datasets._tables import read_table
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1 << 20])

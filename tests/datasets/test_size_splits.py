@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn.batching import shuffled_batches
-from jattn.datasets import folds, read_tu, size_splits, tu_graphs
-from jattn.datasets.size_splits import fold_ids, size_split_ids
+from jattn.datasets import fold_ids, folds, read_tu, size_split_ids, size_splits, tu_graphs
 from jattn.graphs import Proximity, check, select
 
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from skimage.io import imsave
 from skimage.segmentation import slic
 
-from jattn.datasets.mnist import mnist
-from jattn.datasets.segments import MNIST_75SP, Segmentation, label_map
-from jattn.datasets.superpixels import Superpixels, cached_superpixels, superpixels
+from jattn.datasets import Segmentation, label_map
+from jattn.datasets._mnist import mnist
+from jattn.datasets._segments import MNIST_75SP
+from jattn.datasets._superpixels import Superpixels, cached_superpixels, superpixels
 
-module = sys.modules["jattn.datasets.superpixels"]
-segments = sys.modules["jattn.datasets.segments"]
+module = sys.modules["jattn.datasets._superpixels"]
+segments = sys.modules["jattn.datasets._segments"]
 
 
 def reference(image, segmentation=MNIST_75SP):
@@ -227,7 +228,7 @@ def test_ctrl_c_in_a_plain_script_ends_it_and_its_processes(tmp_path):
     script.write_text(
         "import signal\n"
         "import numpy as np\n"
-        "from jattn.datasets.superpixels import superpixels\n"
+        "from jattn.datasets._superpixels import superpixels\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # tests in the background ignore it
         "print('starts', flush=True)\n"
         "superpixels(np.zeros((100, 1_000, 1_000), np.uint8), processes=2)\n"
@@ -323,7 +324,7 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path):
 def test_runs_that_start_at_once_share_a_file(tmp_path):
     code = (
         "import numpy as np, pathlib, sys\n"
-        "from jattn.datasets.superpixels import cached_superpixels\n"
+        "from jattn.datasets._superpixels import cached_superpixels\n"
         "images = np.random.default_rng(0).integers(0, 256, (50, 28, 28), np.uint8)\n"
         "print(cached_superpixels(images, folder=pathlib.Path(sys.argv[1])).n_node.sum())\n"
     )

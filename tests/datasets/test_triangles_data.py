@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from jattn.datasets.triangles import generate_triangles
+from jattn.datasets import generate_triangles
 from jattn.graphs import check
 
 SPLITS = ["train", "validation", "orig", "large"]

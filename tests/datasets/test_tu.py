@@ -7,7 +7,7 @@ import pytest
 from tu_files import TOY, write, write_zip
 
 from jattn.datasets import published_colors, published_triangles, read_tu
-from jattn.datasets.tu import as_graphs, consecutive_splits, sources
+from jattn.datasets._tu import as_graphs, consecutive_splits, sources
 from jattn.graphs import check
 
 

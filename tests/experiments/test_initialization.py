@@ -19,7 +19,7 @@ from experiments.initialization.projections import (
 )
 from experiments.initialization.settings import Initialization
 from experiments.run.groups import SettingError, with_changes
-from jattn.datasets.colors import generate_colors
+from jattn.datasets import generate_colors
 from jattn.evaluation import cosine_similarity
 from jattn.training import prepare_seeds
 

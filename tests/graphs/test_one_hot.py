@@ -8,8 +8,7 @@ import pytest
 
 import jattn
 from jattn.attribution import leave_one_out_seeds
-from jattn.datasets.tu import TUData
-from jattn.datasets.tu_graphs import tu_graphs
+from jattn.datasets import TUData, tu_graphs
 from jattn.graphs import OneHot, check, select
 from jattn.nn import AttentionPoolingConfig, Threshold
 

@@ -9,8 +9,7 @@ import pytest
 from cases import slow
 
 from experiments import published
-from jattn.datasets.colors import published_colors
-from jattn.datasets.triangles import published_triangles
+from jattn.datasets import published_colors, published_triangles
 from jattn.evaluation import join
 from jattn.io import load_published
 from jattn.io._published import network_from_config

@@ -22,7 +22,7 @@ from experiments.run.groups import with_changes
 from jattn._cost_model import COST_MODELS, use_cost_model
 from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import pad
-from jattn.datasets.colors import generate_colors
+from jattn.datasets import generate_colors
 from jattn.evaluation import accuracy
 from jattn.graphs import select
 from jattn.nn import PRECISIONS, Network, sparse_topology

@@ -16,7 +16,7 @@ from jattn._cost_model import cost_model
 from jattn.attribution import _seeds as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import device_put, pack
-from jattn.datasets.colors import generate_colors
+from jattn.datasets import generate_colors
 from jattn.evaluation import accuracy
 from jattn.io import load_network, save_network
 from jattn.nn import PRECISIONS, ChebyGINConv, Network, block_topology, sparse_topology

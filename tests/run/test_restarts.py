@@ -8,7 +8,7 @@ import pytest
 from experiments import colors
 from experiments.run.folder import read_lines
 from experiments.run.restarts import initial_attentions, with_attention
-from jattn.datasets.colors import generate_colors
+from jattn.datasets import generate_colors
 from jattn.io import load_network
 from jattn.training import prepare_seeds, train_seeds
 

@@ -14,7 +14,7 @@ import skimage
 from jaxtyping import Float32, Float64, Int
 
 from jattn._options import expect_at_least
-from jattn.datasets.image_files import read_image
+from jattn.datasets._image_files import read_image
 
 Image: TypeAlias = np.ndarray | str | os.PathLike[str] | PIL.Image.Image
 SuperpixelFeatures: TypeAlias = tuple[np.ndarray, np.ndarray]  # mean intensity and position

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 from jraph import GraphsTuple
 
-from jattn.datasets.tu import TUData, as_graphs
+from jattn.datasets._tu import TUData, as_graphs
 from jattn.graphs import OneHot
 
 MAX_BYTES = 1 << 32  # of a graph's features on the device

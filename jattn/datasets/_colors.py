@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from jraph import GraphsTuple
 
-from jattn.datasets.random_graphs import check_sizes, random_pairs, random_subsets, to_graphs_tuple
-from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
+from jattn.datasets._random_graphs import check_sizes, random_pairs, random_subsets, to_graphs_tuple
+from jattn.datasets._tu import as_graphs, consecutive_splits, read_tu
 
 GREEN = 1  # its feature column, counting from 0
 MAX_GREEN = 10

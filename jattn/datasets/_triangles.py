@@ -5,8 +5,8 @@ import os
 import numpy as np
 from jraph import GraphsTuple
 
-from jattn.datasets.random_graphs import check_sizes, pair_to_nodes, random_pairs, to_graphs_tuple
-from jattn.datasets.tu import as_graphs, consecutive_splits, read_tu
+from jattn.datasets._random_graphs import check_sizes, pair_to_nodes, random_pairs, to_graphs_tuple
+from jattn.datasets._tu import as_graphs, consecutive_splits, read_tu
 
 PUBLISHED = {"train": 30_000, "validation": 5_000, "orig": 5_000, "large": 5_000}
 MAX_TRIANGLES = 10

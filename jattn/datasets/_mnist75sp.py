@@ -8,9 +8,17 @@ from jaxtyping import Float32, UInt8
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
-from jattn.datasets.images import NEARBY, Target, expect_target, normalized, raw_features, statistics, superpixel_graphs
-from jattn.datasets.mnist import TRAIN, mnist
-from jattn.datasets.superpixels import Superpixels, cached_superpixels
+from jattn.datasets._images import (
+    NEARBY,
+    Target,
+    expect_target,
+    normalized,
+    raw_features,
+    statistics,
+    superpixel_graphs,
+)
+from jattn.datasets._mnist import TRAIN, mnist
+from jattn.datasets._superpixels import Superpixels, cached_superpixels
 from jattn.graphs import Proximity
 
 VALIDATION = 5_000  # images, the last of the training set

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from jattn.datasets.array_cache import cached_arrays
-from jattn.datasets.download import DownloadError, cache_folder, fetch
-from jattn.datasets.tu import TUData, read_tu, sources
+from jattn.datasets._array_cache import cached_arrays
+from jattn.datasets._download import DownloadError, cache_folder, fetch
+from jattn.datasets._tu import TUData, read_tu, sources
 
 ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets/"
 NAMES = "https://chrsmrrs.github.io/datasets/"  # where they are listed

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 from jraph import GraphsTuple
 
-from jattn.datasets.tables import Location, read_table
+from jattn.datasets._tables import Location, read_table
 from jattn.graphs import OneHot
 
 _OF_MAC = "__MACOSX"

@@ -10,8 +10,8 @@ from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
 from jattn._options import expect_one_of
-from jattn.datasets.segments import MNIST_75SP, Image, Segmentation
-from jattn.datasets.superpixels import Superpixels, superpixels
+from jattn.datasets._segments import MNIST_75SP, Image, Segmentation
+from jattn.datasets._superpixels import Superpixels, superpixels
 from jattn.graphs import Proximity, check
 
 Target: TypeAlias = Literal["bright", "nonzero"]

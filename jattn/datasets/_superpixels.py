@@ -17,9 +17,9 @@ from jaxtyping import Float32, Int32, UInt8
 from joblib import Parallel, cpu_count, delayed
 from tqdm import tqdm
 
-from jattn.datasets.array_cache import cached_arrays
-from jattn.datasets.download import cache_folder
-from jattn.datasets.segments import MNIST_75SP, Image, Segmentation, SuperpixelFeatures, superpixel_features
+from jattn.datasets._array_cache import cached_arrays
+from jattn.datasets._download import cache_folder
+from jattn.datasets._segments import MNIST_75SP, Image, Segmentation, SuperpixelFeatures, superpixel_features
 
 VERSION = 1  # of cached files: raise it when the same settings give other superpixels
 
