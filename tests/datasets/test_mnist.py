@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from digits import NAMES, expect, idx, write_mnist
 
-from jattn.datasets import DownloadError, download
+from jattn.datasets import DownloadError
+from jattn.datasets import _download as download
 from jattn.datasets._mnist import HASHES, MIRRORS, mnist
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from digits import expect, write_mnist, write_strokes
 
-from jattn.datasets import _mnist75sp as mnist75sp
+from jattn.datasets import mnist75sp
 from jattn.datasets._mnist import mnist
 from jattn.datasets._superpixels import superpixels
 from jattn.graphs import Proximity, check, list_edges

@@ -8,7 +8,9 @@ import pytest
 from mirror import Mirror
 from tu_files import TOY, write, write_zip
 
-from jattn.datasets import DownloadError, download, read_tu, tu_collection, tu_data
+from jattn.datasets import DownloadError, read_tu, tu_data
+from jattn.datasets import _download as download
+from jattn.datasets import _tu_collection as tu_collection
 
 
 @pytest.fixture(autouse=True)
@@ -251,7 +253,7 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(tmp_path, cache):
 def test_runs_that_start_at_once_share_what_is_kept(tmp_path, cache, collection):
     code = (
         "import sys\n"
-        "from jattn.datasets import tu_collection\n"
+        "from jattn.datasets import _tu_collection as tu_collection\n"
         "tu_collection.ADDRESS = sys.argv[1]\n"
         "print(tu_collection.tu_data('TOY').n_node)\n"
     )
