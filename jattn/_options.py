@@ -31,7 +31,7 @@ def setting(
     return cast(Value, field(default=default, metadata=declared))
 
 
-SEEDS = 1 << 32
+SEED_LIMIT = 1 << 32
 
 
 def expect_one_of(name: str, value: Any, literal: Any) -> None:
@@ -43,8 +43,8 @@ def expect_one_of(name: str, value: Any, literal: Any) -> None:
 
 def expect_seeds(first: int, count: int) -> None:
     """Raises `ValueError` unless consecutive seeds fit into 32 bits: jax ignores higher bits."""
-    if not 0 <= first <= SEEDS - count:
-        raise ValueError(f"seed: {first} is not allowed, expected 0 to {SEEDS - count}")
+    if not 0 <= first <= SEED_LIMIT - count:
+        raise ValueError(f"seed: {first} is not allowed, expected 0 to {SEED_LIMIT - count}")
 
 
 def expect_at_least(least: float, **values: float | None) -> None:

@@ -297,7 +297,7 @@ def test_weights_are_those_of_the_network(unchecked_types):
     for wrong, message in (
         (
             {**params, "pool_0": {"scorer": {"kernel": np.zeros((1, 4))}}},
-            "params: pool_0/scorer/kernel is no weight of",
+            "params: pool_0/scorer/kernel is not a weight of",
         ),
         ({"output": params["output"]}, "params: conv_0/linear/bias is missing; there are"),
         (

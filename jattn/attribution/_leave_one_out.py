@@ -1,4 +1,7 @@
-"""Leave-one-out attribution: the change of a graph's prediction without a node, for any predict function."""
+"""Leave-one-out attribution: the change of a graph's prediction without a node, for any predict function.
+
+`_large_graphs.py` computes the same for networks on large sparse graphs.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple

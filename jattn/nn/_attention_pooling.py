@@ -40,7 +40,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class TopK:
-    """Drops the round(N (1 - ratio)) nodes with the least alpha of each graph (Gao and Ji 2019, in the paper's form).
+    """Keeps the nodes with the largest alpha of each graph (Gao and Ji 2019): drops round(N (1 - ratio)) nodes.
 
     N is the number of nodes still kept. Halves round to even. Of equal alphas the lower index stays.
     """
@@ -154,6 +154,6 @@ class AttentionPooling(nn.Module):
             )
             alpha = topology.softmax(scores, self.config.softmax)
         reduced = topology.subgraph(self.config.select(alpha, topology))
-        # Weights of 0 also mask the rows, because x is finite and 0 in rows dropped before.
+        # Weights of 0 also mask the rows, because x is finite.
         weight = reduced.mask_nodes(alpha)
         return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)

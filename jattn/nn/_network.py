@@ -35,7 +35,7 @@ class Output(NamedTuple):
     """The outputs of a network for a padded `GraphsTuple`.
 
     Attributes:
-      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Those of padding mean nothing.
+      prediction: outputs of every graph, [graphs, outputs]; logits for classification. Rows of padding have no meaning.
       poolings: attention and masks of every attention pooling, first to last.
       auxiliary: auxiliary loss of each graph for every DiffPool, first to last, [graphs] each.
     """
@@ -105,7 +105,7 @@ class Network(nn.Module):
         for name in ("filters", "poolings"):
             if not isinstance(getattr(self, name), Sequence | np.ndarray) or isinstance(getattr(self, name), str):
                 raise ValueError(
-                    f"{name}: {getattr(self, name)!r} is not allowed, expected a tuple, an entry a convolution"
+                    f"{name}: {getattr(self, name)!r} is not allowed, expected a tuple with one entry per convolution"
                 )
         self.filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(self.filters))
         self.poolings = tuple(self.poolings)
@@ -113,7 +113,7 @@ class Network(nn.Module):
         expect_one_of("aggregation", self.aggregation, Aggregation)
         expect_one_of("readout", self.readout, Readout)
         if min(self.filters, default=0) < 1:
-            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number a convolution")
+            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number per convolution")
         expect_at_least(1, order=self.order, outputs=self.outputs, hidden=self.hidden)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
@@ -160,8 +160,8 @@ class Network(nn.Module):
             a real graph would be lost; that is refused, but inside jit it can't be seen. It has `nodes["features"]`
             [nodes, features] and, for ground-truth pooling, `nodes["attention"]` [nodes].
           topology: its topology, perhaps with nodes dropped; `sparse_topology(graph)` by default.
-          train: whether to drop out, which needs `rngs={"dropout": key}`; what a graph loses follows from the key and
-            its place in the batch, in `make_train` its place in the split.
+          train: whether to drop out, which needs `rngs={"dropout": key}`. The features dropped for a graph depend on
+            the key and on its index in the batch; in `make_train` on its index in the split.
           compact: after an attention pooling, compute the rows of kept nodes alone where the topology has blocks: the
             same result, quicker where convolutions are wide. Not under `vmap`, which would run every layout of rows.
             No effect unless `can_compact`.
@@ -216,7 +216,10 @@ class Network(nn.Module):
     def _layers(
         self, start: int, nodes: Nodes, terms: Array | None = None, *, compact: bool, is_pooled: bool = False
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
-        """The readout after the layers from `start` on, whose first pooling may be done, and what poolings did."""
+        """The readout after layers `start` and up, and the results of their poolings.
+
+        `is_pooled`: the pooling before layer `start` has run already.
+        """
         results: list[PoolingResult | Array] = []
         for i in range(start, len(self.filters)):
             if not (is_pooled and i == start):
@@ -228,12 +231,12 @@ class Network(nn.Module):
             y = self.layer(i, nodes.x, nodes.topology, terms if i == 0 else None)
             if i < len(self.filters) - 1:
                 nodes = nodes._replace(x=nn.relu(y), previous=nodes.x)
-        # The last ReLU is a part of the readout, whose gradient does not need y then.
+        # The last ReLU is a part of the readout, so that its gradient need not keep y.
         z = nodes.topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout)
         return z, tuple(results)
 
     def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
-        """What enters convolution `i` after the pooling before it, and what that did."""
+        """What enters convolution `i` after the pooling before it, and the result of that pooling."""
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
             return nodes, None
@@ -252,7 +255,7 @@ class Network(nn.Module):
 
         def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:
             def run(network: Network, nodes: Nodes) -> Any:
-                if layout is None:  # of all rows
+                if layout is None:  # None stands for all rows
                     return network._layers(start, nodes, compact=True, is_pooled=True)
                 reduced, rows = compact_rows(cast(BlockTopology, nodes.topology), layout)
                 x, target = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target))

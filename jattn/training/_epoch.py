@@ -81,6 +81,7 @@ def make_train(
         step, by the gradient of the mean over all graphs. Predictions are 0 for graphs of other members.
     """
     optimizer = make_optimizer(config, steps_per_epoch, axis)
+    execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
     network = network if config.precision is None else network.at(config.precision)
 
     over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
@@ -94,7 +95,7 @@ def make_train(
     def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
         graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
-        options: Any = {"train": True, "compact": config.compact, "rngs": {"dropout": key}}
+        options: Any = {"train": True, "rngs": {"dropout": key}} | execution
         output = cast(Output, network.apply({"params": params}, graph, topology, **options))
         total = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, config.task, count)
         for per_graph in output.auxiliary:
@@ -139,11 +140,12 @@ def make_predict(
       bucket: size of every batch.
       compact: as in `Network.__call__`.
     """
+    execution: Any = {"compact": True} if compact else {}  # subclasses of `Network` may not know it
 
     def predict(params: Params, split: DeviceDataset, batches: Array) -> Predictions:
         def one(ids: Array) -> tuple[Array, Array, Output]:
             batch = gather(split, ids, bucket)
-            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology, compact=compact))
+            output = cast(Output, network.apply({"params": params}, batch.graph, batch.topology, **execution))
             return batch.graph_ids, batch.node_ids, output
 
         return in_split_order(split, *jax.lax.map(one, batches))

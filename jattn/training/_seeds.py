@@ -75,7 +75,7 @@ def train_seeds(
     attention: Float[np.ndarray, "seeds nodes"] | None = None,
     train_ids: Sequence[Int[np.ndarray, " _"]] | None = None,
 ) -> Iterator[Epoch]:
-    """Trains a network for each seed, all in one program; yields after every epoch. `prepare_seeds` has the arguments.
+    """Trains a network for each seed, all in one program; yields after every epoch. Arguments as in `prepare_seeds`.
 
     >>> import jattn
     >>> graphs = jattn.datasets.generate_colors(train=8, validation=1, test=1)["train"]
@@ -114,9 +114,9 @@ def prepare_seeds(
         folds of one, train in one program. Predictions for other graphs are 0.
 
     Raises:
-      ValueError: a number is not a positive integer, there are no seeds or no graphs, a seed has more than 32 bits,
-        `attention` has the wrong shape or an entry that is negative or not finite, a label is not a class, or the
-        `train_ids` of seeds make different numbers of steps.
+      ValueError: `epochs` or `batch_size` is not a positive integer, there are no seeds or no graphs, a seed has more
+        than 32 bits, `attention` has the wrong shape or an entry that is negative or not finite, a label is not a
+        class, or the `train_ids` of seeds make different numbers of steps.
     """
     seeds, epochs, batch_size = _checked_numbers(seeds, epochs, batch_size)
     split = device_put(graphs)
@@ -157,7 +157,7 @@ def _run_epochs(
     epochs, prefetched = batches.shape[1], None
     for number in range(start_epoch + 1, epochs + 1):
         state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
-        # The device trains the next epoch while the caller looks at this one, whose state it must not reuse. Not with
+        # The device trains the next epoch while the caller looks at this one, so its state is not donated. Not with
         # several processes: fetching an array is a program that they share, and on CPUs two shared programs at the same
         # time can deadlock.
         if number < epochs and jax.process_count() == 1:
@@ -166,7 +166,7 @@ def _run_epochs(
 
 
 def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tuple[list[int], int, int]:
-    """Seeds, epochs and batch size as Python's integers; raises `ValueError` if one is none, or out of range."""
+    """Seeds, epochs and batch size as Python's integers; raises `ValueError` if one is no integer or out of range."""
     if np.ndim(cast(Any, seeds)) != 1:
         raise ValueError(f"seeds: expected a sequence of integers such as range(10), got {seeds!r}")
     numbers = [as_int(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]
@@ -180,7 +180,7 @@ def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tupl
 def _checked_target(
     attention: Any | None, graph_attention: Float[np.ndarray, " nodes"], seeds: int
 ) -> Float[np.ndarray, "seeds nodes"]:
-    """The target attention of every seed, that of the graphs if None; raises `ValueError` unless it can be one."""
+    """The target attention of every seed, that of the graphs if None; raises `ValueError` if it is no valid target."""
     if attention is None:
         return np.tile(np.asarray(graph_attention, np.float32), (seeds, 1))
     if np.shape(attention) != (seeds, len(graph_attention)):
@@ -244,7 +244,7 @@ def _batches_by_seed(
         raise ValueError(f"train_ids: {len(train_ids)} are given, but there are {len(seeds)} seeds")
     for i, ids in enumerate(train_ids):
         if not np.issubdtype(ids.dtype, np.integer):
-            raise ValueError(f"train_ids[{i}]: expected numbers of graphs, got {ids.dtype}")
+            raise ValueError(f"train_ids[{i}]: expected indices of graphs, got {ids.dtype}")
         if len(ids) and not (ids.min() >= 0 and ids.max() < len(n_node)):
             raise ValueError(f"train_ids[{i}]: {ids.min()} to {ids.max()}, but graphs are 0 to {len(n_node) - 1}")
         if len(np.unique(ids)) < len(ids):
@@ -252,7 +252,7 @@ def _batches_by_seed(
     steps = sorted({-(-len(ids) // batch_size) for ids in train_ids})
     if len(steps) != 1 or not steps[0]:
         raise ValueError(
-            f"train_ids: expected the same number of steps an epoch for each seed, at least 1, got {steps}"
+            f"train_ids: expected the same number of steps per epoch for each seed, at least 1, got {steps}"
         )
     orders = [
         np.append(ids, -1)[shuffled_batches(seed, epochs, n_node[ids], batch_size)]
@@ -316,7 +316,7 @@ def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None
     expected = _param_shapes(network, np.shape(graphs.nodes["features"])[1])
     found = {"/".join(name): np.shape(array)[1:] for name, array in flatten_dict(params).items()}
     if surplus := sorted(found.keys() - expected.keys()):
-        raise ValueError(f"params: {surplus[0]} is no weight of the network, which has {sorted(expected)}")
+        raise ValueError(f"params: {surplus[0]} is not a weight of the network, which has {sorted(expected)}")
     for name, shape in expected.items():
         if name not in found:
             raise ValueError(f"params: {name} is missing; there are {sorted(found)}")
@@ -349,7 +349,8 @@ def num_seeds(params: Params) -> int:
     bias = params["output"]["bias"]
     if np.ndim(bias) != 2:
         raise ValueError(
-            "params: expected a leading axis of seeds; one network's get it by jax.tree.map(lambda x: x[None], params)"
+            "params: expected a leading axis of seeds; add it to those of one network with "
+            "jax.tree.map(lambda x: x[None], params)"
         )
     return len(bias)
 

@@ -8,7 +8,7 @@ from graph_strategies import make_graph
 from programs import changed_costs
 
 import jattn
-from jattn.attribution import _seeds as left_out
+from jattn.attribution import _whole_split as left_out
 from jattn.batching import Bucket
 from jattn.batching import _packing as packing
 from jattn.training import _seeds as seeds

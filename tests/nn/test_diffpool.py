@@ -11,7 +11,7 @@ from graph_strategies import CORNER_CASES, USUAL, graph_lists, make_graph, pad, 
 from hypothesis import given
 from programs import NETWORKS, STORAGES, assert_close, each_storage, fast, gather_small, pack_small, random_mask
 
-from jattn.attribution._seeds import _large_and_sparse
+from jattn.attribution._whole_split import _large_and_sparse
 from jattn.graphs import Proximity, from_arrays, list_edges
 from jattn.nn import (
     AttentionPoolingConfig,

@@ -13,7 +13,7 @@ from programs import NETWORKS, STORAGES, each_network, each_storage, params_of, 
 from experiments import colors
 from experiments.run.groups import with_changes
 from jattn._cost_model import cost_model
-from jattn.attribution import _seeds as left_out
+from jattn.attribution import _whole_split as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import device_put, pack
 from jattn.datasets import generate_colors

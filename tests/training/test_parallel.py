@@ -180,12 +180,12 @@ def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network):
 @pytest.mark.parametrize(
     ("train_ids", "message"),
     [
-        ([np.arange(3)], "train_ids: those of 1 seeds are given, there are 2 seeds"),
-        ([np.arange(3), np.arange(4)], r"the same number of steps an epoch for each seed, at least 1, got \[1, 2\]"),
+        ([np.arange(3)], "train_ids: 1 are given, but there are 2 seeds"),
+        ([np.arange(3), np.arange(4)], r"the same number of steps per epoch for each seed, at least 1, got \[1, 2\]"),
         ([np.arange(0), np.arange(0)], r"got \[0\]"),
         ([np.arange(3), np.array([0, 10])], r"train_ids\[1\]: 0 to 10, but graphs are 0 to 9"),
         ([np.array([-1, 2]), np.arange(3)], r"train_ids\[0\]: -1 to 2, but graphs are 0 to 9"),
-        ([np.array([4, 4]), np.arange(3)], r"train_ids\[0\]: a graph is there twice"),
+        ([np.array([4, 4]), np.arange(3)], r"train_ids\[0\]: a graph is given twice"),
     ],
 )
 def test_training_sets_have_to_make_as_many_steps_for_each_seed(train_ids, message):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from programs import changed_costs
 
 from jattn._cost_model import cost_model
-from jattn.attribution import _seeds as left_out
+from jattn.attribution import _whole_split as left_out
 from jattn.attribution import leave_one_out, leave_one_out_seeds
-from jattn.attribution._khop import full_graph_activations, predict_without_each, receptive_fields, subgraph_batches
+from jattn.attribution._large_graphs import full_graph_activations, hop_radii, predict_without_each, subgraph_batches
 from jattn.batching import SparseStorage, device_put, gather, pack, pad
 from jattn.datasets import read_tu, tu_graphs
 from jattn.graphs import from_arrays, from_networkx, select
@@ -135,7 +135,7 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
     chunks = subgraph_batches(graph_of(graph, seed), NETWORKS[name], width=2)
     beyond = np.maximum([graph.degree(i) - 2 for i in graph], 0)
     first = np.cumsum(beyond) - beyond
-    *changed, reach = receptive_fields(NETWORKS[name])
+    *changed, reach = hop_radii(NETWORKS[name])
     removed = chunks.removed[chunks.removed >= 0]
     assert removed.tolist() == list(range(nodes))
     for of_chunk in zip(*chunks, strict=True):

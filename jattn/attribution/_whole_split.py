@@ -16,7 +16,7 @@ from jraph import GraphsTuple
 
 from jattn._cost_model import CostModel, cost_model
 from jattn._options import expect_one_of
-from jattn.attribution._khop import (
+from jattn.attribution._large_graphs import (
     FullGraphActivations,
     SubgraphBatch,
     full_graph_activations,

@@ -29,7 +29,7 @@ from jattn.types import AnyArray, Params
 
 
 class SubgraphBatch(NamedTuple):
-    """k-hop subgraphs around the nodes of one graph, as many in a chunk as its rows hold. Nodes count from 0.
+    """k-hop subgraphs around the nodes of one graph, packed into chunks of a fixed number of rows. Nodes count from 0.
 
     Attributes:
       removed: the removed node in the centre of each subgraph, -1 for none, [chunks, subgraphs].
@@ -64,7 +64,7 @@ class FullGraphActivations(NamedTuple):
     order: Int[Array, "nodes features"]
 
 
-def receptive_fields(network: Network) -> list[int]:
+def hop_radii(network: Network) -> list[int]:
     """Hops within which features after each layer change, c_1 to c_L, and the hops of the subgraph, c_L + h."""
     hops = max(network.order - 1, 1)
     return [1 + layer * hops for layer in range(1, len(network.filters) + 2)]
@@ -82,7 +82,7 @@ def subgraph_batches(graph: GraphsTuple, network: Network, width: int, max_share
     """
     costs = cost_model()
     max_rows, max_subgraphs, max_entries = costs.subgraph_rows, costs.subgraph_count, costs.subgraph_edges
-    hops = _nodes_within(graph, receptive_fields(network), max_share)
+    hops = _nodes_within(graph, hop_radii(network), max_share)
     if hops is None:
         return None
     nodes, start, node_of = hops.shape[0], hops.indptr, hops.indices
@@ -205,17 +205,17 @@ def _subgraph_topology(whole: SparseTopology, chunk: SubgraphBatch) -> SparseTop
     """The subgraphs without their central nodes, with the degrees of the full graph without that node."""
     rows, subgraphs, nodes, a = len(chunk.node), len(chunk.removed), len(whole.node_mask), whole.adjacency
     subgraph, real = jnp.asarray(chunk.subgraph), jnp.asarray(chunk.node >= 0)
-    row, own = jnp.where(real, chunk.node, 0), jnp.arange(rows)
+    row, row_index = jnp.where(real, chunk.node, 0), jnp.arange(rows)
     removed = chunk.removed[subgraph]
     kept = real & (chunk.node != removed)
-    position = jnp.full((subgraphs, nodes), rows).at[subgraph, jnp.where(real, row, nodes)].set(own, mode="drop")
+    position = jnp.full((subgraphs, nodes), rows).at[subgraph, jnp.where(real, row, nodes)].set(row_index, mode="drop")
 
     def edges_at(at: Callable[[Array], Array], neighbour: Array, value: Array) -> tuple[Array, Array, Array]:
         """Columns of edges, their weights after the removal, and the weights with 0 for edges out of the subgraph."""
         value = jnp.where(at(kept) & (neighbour != at(removed)), value, 0)
         column = position[at(subgraph), neighbour]
         inside = column < rows
-        return jnp.where(inside, column, at(own)), value, jnp.where(inside, value, 0)
+        return jnp.where(inside, column, at(row_index)), value, jnp.where(inside, value, 0)
 
     listed, entry = jnp.maximum(chunk.coo_row, 0), jnp.asarray(chunk.coo_entry)
     of_list = jnp.where(chunk.coo_row < 0, 0, a.coo_values[entry])
