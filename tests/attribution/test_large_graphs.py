@@ -205,6 +205,7 @@ class Residual(Network):
         return output._replace(prediction=output.prediction + first)
 
 
+@pytest.mark.slow
 def test_a_subclass_has_labels_of_its_own_forward_pass():
     network = Residual((4,), order=2, outputs=2)
     graph = graph_of(nx.cycle_graph(26))
@@ -220,6 +221,7 @@ def test_a_subclass_has_labels_of_its_own_forward_pass():
     np.testing.assert_allclose(labels.attention[0], expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_graphs_by_balls_and_by_copies_each_get_their_own_labels():
     graphs = jraph.batch_np([graph_of(nx.complete_graph(9)), GRAPHS[0], graph_of(nx.cycle_graph(5)), GRAPHS[1]])
     network = NETWORKS["gcn"]

@@ -23,6 +23,7 @@ def params():
     return jax.tree.map(lambda x: x[None], jax.jit(NETWORK.init)(jax.random.key(0), graph)["params"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense_work", [pytest.param(1, marks=pytest.mark.slow), 1000], ids=["sparse", "dense"])
 def test_graphs_one_by_one_share_programs(params, dense_work):
     seeds._compiled_predict.cache_clear()

@@ -85,6 +85,7 @@ def test_a_target_that_is_not_known_is_refused_before_images_are_cut(unchecked_t
         image_graphs(["no-such-file.png"], attention="brigth")
 
 
+@pytest.mark.slow
 def test_settings_are_those_of_superpixels():
     graphs = image_graphs(
         [image(28, 28)] * 60, segmentation=Segmentation(max_segments=5), edges=Proximity(0.5), processes=2

@@ -215,6 +215,7 @@ def test_processes_give_what_one_gives_in_order():
     assert same(superpixels(mixed, processes=3), superpixels(mixed, processes=1))
 
 
+@pytest.mark.slow
 def test_an_error_in_a_process_names_the_image(tmp_path):
     images = [*blobs(60), np.zeros((5, 5), int), *blobs(60)]
     with pytest.raises(ValueError, match=r"^image 60: expected pixels of type"):

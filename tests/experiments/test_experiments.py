@@ -170,6 +170,7 @@ def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
     assert "threshold: 0.05 there, 0.01 now" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_precision_is_of_training_alone_and_stays_what_it_was(tmp_path, capsys):
     run(["supervised"], tmp_path / "highest")
     run(["supervised", "--precision", "bfloat16"], tmp_path / "bfloat16")

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from cases import slow
 from PIL import Image
 
 from experiments import colors
@@ -231,7 +232,7 @@ def test_what_has_one_error_is_networks_or_else_draws_of_graphs():
     assert math.isnan(standard_error([1.0], [0]))
 
 
-@pytest.mark.parametrize("data_dir", [None, Path.cwd()])
+@pytest.mark.parametrize("data_dir", [None, slow(Path.cwd())])
 def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
     for table, (tasks, labels) in paper.TABLES.items():
         runs = paper.runs_of(paper.Paper("all", out=tmp_path, data_dir=data_dir), table)

@@ -143,6 +143,7 @@ def test_graphs_laid_out_apart_have_the_products_and_derivatives_of_sums_over_se
         assert_close(topology.mask_nodes(a), topology.mask_nodes(b))
 
 
+@pytest.mark.slow
 def test_it_may_follow_attention_and_another_of_its_kind():
     network = Network((5, 4, 4), outputs=3, poolings=(ATTENTION, DiffPoolConfig(3), DiffPoolConfig(2)))
     graph = pad([USUAL])

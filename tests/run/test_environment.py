@@ -104,6 +104,7 @@ def test_tables_are_printed_where_output_has_no_plus_minus(encoding, tmp_path):
     assert re.search(r"^1 seed +\d+\.\d \+- 0\.0", shown.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
     run = tmp_path / "colors/supervised_seeds=0-1"
     run.mkdir(parents=True)

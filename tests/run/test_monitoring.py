@@ -27,6 +27,7 @@ def read_events(folder):
     return scalars
 
 
+@pytest.mark.slow
 def test_metric_lines_go_to_tensorboard_as_they_are(tmp_path):
     out = tmp_path / "run"
     colors.EXPERIMENT.main([*TINY, "--tensorboard", "--out", str(out)])

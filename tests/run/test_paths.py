@@ -29,6 +29,7 @@ def toy(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_checkpoints_in_a_folder_of_any_name(tmp_path):
     folder = tmp_path / ODD / "run"
     asked = ["supervised", *TINY, "--best", "--checkpoint-every", "1", "--out", str(folder)]

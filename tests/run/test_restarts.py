@@ -29,6 +29,7 @@ def test_the_first_of_each_network_is_its_own():
     chex.assert_trees_all_equal(same.params, own.params)
 
 
+@pytest.mark.slow
 def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
     out = tmp_path / "run"
     colors.EXPERIMENT.main(["unsupervised", "--seeds", "2", "--restarts", "3", *TINY, "--out", str(out)])

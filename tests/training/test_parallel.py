@@ -108,6 +108,7 @@ def test_every_graph_is_predicted_and_left_out_once_on_any_number_of_devices():
         close(one, jax.tree.map(lambda x: x[:1], both), 1e-4)
 
 
+@pytest.mark.slow
 def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing():
     params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
@@ -158,6 +159,7 @@ def test_seeds_of_different_training_sets_train_as_each_alone():
         assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
 
 
+@pytest.mark.slow
 def test_dropout_is_the_same_whichever_seeds_and_devices_there_are():
     network = SMALL.clone(dropout=0.5)
     *_, alone = seeds.train_seeds(network, CONFIG, GRAPHS, [7], 2, 3)  # its batches shared by two devices
@@ -168,6 +170,7 @@ def test_dropout_is_the_same_whichever_seeds_and_devices_there_are():
     assert abs(alone.loss[0] - undropped.loss[0]) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [NETWORK, SMALL])
 def test_terms_that_are_kept_for_the_first_convolution_change_nothing(network):
     *_, kept = seeds.train_seeds(network, CONFIG, GRAPHS, [4], 2, 3)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import make_graph
 
 import jattn
@@ -45,7 +46,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("threshold, dropout", "subgraphs")
+
+
+@pytest.mark.parametrize("case", [case if case in QUICK else slow(case) for case in CASES])
 def test_the_library_runs_in_strict_modes(case):
     network, graphs, costs = CASES[case]
     compact = case.endswith("compact")
@@ -78,7 +82,7 @@ def test_a_users_compiled_functions_run_in_strict_modes():
     assert np.isfinite(jax.device_get(left_out.attention)).all()
 
 
-@pytest.mark.parametrize("case", ["threshold, dropout", "diffpool"])
+@pytest.mark.parametrize("case", ["threshold, dropout", slow("diffpool")])
 def test_a_network_runs_uncompiled_in_strict_modes(case):
     network, graphs, _ = CASES[case]
     graph = jax.device_put(jattn.pad(graphs))
