@@ -25,6 +25,7 @@ from jattn.io import PublishedModel, load_published
 from jattn.training import predict_seeds
 from jattn.types import Task
 
+from .run.command_line import one_line_paragraphs
 from .run.devices import configure_jax
 from .run.errors import expect_no_empty, fail
 from .run.paths import local_path
@@ -103,7 +104,8 @@ def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
 def main(arguments: list[str]) -> None:
     """Runs the evaluation that a command line asks for."""
     expect_no_empty(arguments)
-    tyro.cli(print_scores, args=arguments, prog=program("published"), description=as_typed(__doc__ or ""))
+    about = one_line_paragraphs(as_typed(__doc__ or ""))
+    tyro.cli(print_scores, args=arguments, prog=program("published"), description=about)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,15 @@
 """The command line of an experiment: `[PRESET] [--setting value ...]`, one flag per setting, shown by group."""
 
+import ast
+import functools
+import inspect
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar, get_type_hints
 
 import tyro
 
@@ -69,10 +76,44 @@ def parse_settings(
     """
     options: dict[str, Any] = {} if defaults is None else {"default": defaults}
     flat = (tyro.conf.OmitArgPrefixes,)  # flags without the names of groups
+    declare_help(kind)
+    description = one_line_paragraphs(about)
     try:
-        return tyro.cli(kind, args=list(arguments), prog=program, description=about, config=flat, **options)
+        return tyro.cli(kind, args=list(arguments), prog=program, description=description, config=flat, **options)
     except SettingError as error:
         fail(str(error))
+
+
+# Of text in several lines tyro keeps the breaks before lines that begin with a space, a sign or a digit, wherever it
+# wraps the others. So it gets each paragraph as one line.
+def declare_help(kind: Any) -> None:
+    """Gives the docstring of each setting of a dataclass, also of those in groups, to its field as help in one line."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):  # all but `object`
+        texts |= _docstrings(base)
+    for field in fields(kind):
+        if field.name in texts:
+            field.metadata = MappingProxyType({**field.metadata, "help": texts[field.name]})
+    for inner in get_type_hints(kind).values():
+        if inspect.isclass(inner) and is_dataclass(inner):
+            declare_help(inner)
+
+
+@functools.cache
+def _docstrings(kind: Any) -> dict[str, str]:
+    """The docstrings below the fields of a class, by name, in one line each."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    found = {}
+    for declared, below in pairwise(getattr(definition, "body", ())):
+        match declared, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def one_line_paragraphs(text: str) -> str:
+    """Returns a text with each paragraph in one line; breaks before indented lines stay."""
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", text)
 
 
 def _misplaced_preset(presets: Mapping[str, Configured], arguments: Sequence[str]) -> str | None:

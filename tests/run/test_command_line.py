@@ -1,6 +1,7 @@
 """A command line: one flag per setting whichever its group, errors and warnings that name flags as they are typed."""
 
 import re
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -32,6 +33,27 @@ def test_help_has_a_section_for_each_group_and_a_flag_for_each_setting(main, set
     for group, field, _ in entries(settings):
         assert f"{group} options" in text.out
         assert re.search(rf"{flag(field.name)}\b", text.out)
+
+
+@pytest.mark.parametrize(
+    ("main", "settings", "sentence"),
+    [
+        (colors.main, colors.Colors, "then training starts from the one with the lowest training loss."),
+        (tu.main, tu.TU, "COLLAB, DD-200 and DD-300 (D&D with training graphs of up to 200 or 300 nodes;"),
+        (tu.main, tu.TU, "On 2 CPU cores with other work on them, `--dataset PROTEINS"),
+        (sweep.main, sweep.Sweep, "A value with commas stands in double quotes, with double quotes in it doubled:"),
+        (paper.main, paper.Paper, "and for tu 5 for each of 3 draws of training graphs."),
+        (initialization.main, initialization.Initialization, "."),
+    ],
+)
+def test_help_in_a_wide_terminal_has_no_break_inside_a_text(main, settings, sentence, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "4000")
+    _, text = shown(main, ["--help"], capsys)
+    assert sentence in text.out
+    for field in fields(settings):
+        inner = fields(field.type) if is_dataclass(field.type) else [field]
+        for about in (field.metadata["help"] for field in inner if "help" in field.metadata):
+            assert about[:150] in text.out  # some 200 characters fit on a line
 
 
 def test_flags_have_no_prefix_and_reach_their_groups():
