@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import tyro
 
@@ -17,6 +17,25 @@ from .errors import expect_no_empty, fail
 from .groups import Checked, SettingError, entries, flag
 from .presets import listing
 from .settings import Settings
+
+# For settings of attention and its teacher: the values of others with which they have an effect.
+_SCORED = ("unsupervised", "supervised", "weak")
+_POOLED = (*_SCORED, "ground_truth")
+_USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "pooling": {"attention": _POOLED},
+    "threshold": {"attention": _POOLED, "pooling": ("threshold",)},
+    "ratio": {"attention": _POOLED, "pooling": ("topk",)},
+    "scorer": {"attention": _SCORED},
+    "scorer_hidden": {"attention": _SCORED, "scorer": ("mlp", "gnn")},
+    "scorer_layers": {"attention": _SCORED, "scorer": ("gnn",)},
+    "score_from": {"attention": _SCORED},
+    "init": {"attention": _SCORED, "scorer": ("linear", "mlp")},
+    "init_scale": {"attention": _SCORED, "scorer": ("linear", "mlp"), "init": ("normal", "uniform")},
+    "attention_weight": {"attention": ("supervised", "weak")},
+    "label_threshold": {"attention": ("weak",)},
+    "teacher_epochs": {"attention": ("weak",)},
+    "teacher_decay_epochs": {"attention": ("weak",)},
+}
 
 Configured = TypeVar("Configured", bound=Settings)
 Parsed = TypeVar("Parsed", bound=Checked)
@@ -59,6 +78,7 @@ def parse(
     for setting, why in late_decays(settings).items():
         if getattr(settings.optimiser, setting) != getattr(presets[name].optimiser, setting):
             fail(f"{flag(setting)}: {why}")
+    expect_used(settings, presets[name])
     return name, settings
 
 
@@ -130,3 +150,21 @@ def _misplaced_preset(presets: Mapping[str, Configured], arguments: Sequence[str
 def late_decays(settings: Settings) -> Mapping[str, str]:
     """For each schedule of the learning rate with an epoch that is never reached: a line that says so."""
     return settings.optimiser.late_decays(teacher=settings.attention.attention == "weak")
+
+
+def expect_used(settings: Settings, preset: Settings) -> None:
+    """Exits with a message if a setting that differs from the preset's has no effect.
+
+    What a study chooses may take any value.
+    """
+    values, before = ({field.name: value for _, field, value in entries(each)} for each in (settings, preset))
+    chosen = ("scorer", "init") if values.get("tune") else ()
+    known = get_args(get_type_hints(type(settings.attention))["attention"])
+    for name, conditions in _USED_WITH.items():
+        if values[name] == before[name]:
+            continue
+        for other, wanted in conditions.items():
+            if values[other] not in wanted and other not in chosen:
+                *some, last = [value for value in wanted if other != "attention" or value in known]
+                needed = f"{', '.join(some)} or {last}" if some else last
+                fail(f"{flag(name)}: no effect with {flag(other)} {values[other]}; it needs {flag(other)} {needed}")

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from cases import slow
+from short_teacher import teacher_epochs
 
 from experiments import colors
 from experiments.run import protocol
@@ -15,11 +16,11 @@ from experiments.run.groups import with_changes
 from jattn.io import load_network
 from jattn.nn import DiffPoolConfig
 
-TINY = ["--seeds", "2", "--epochs", "2", "--teacher-epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
+TINY = ["--seeds", "2", "--epochs", "2", "--train-graphs", "40", "--test-graphs", "12"]
 
 
 def run(arguments: list[str], out) -> dict:
-    colors.EXPERIMENT.main([*arguments, *TINY, "--out", str(out)])
+    colors.EXPERIMENT.main([*arguments, *TINY, *teacher_epochs(arguments, 2), "--out", str(out)])
     return json.loads((out / "results.json").read_text())
 
 

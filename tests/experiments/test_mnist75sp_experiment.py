@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from digits import expect, write_strokes
+from short_teacher import teacher_epochs
 
 from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from experiments.run import stages
@@ -14,7 +15,7 @@ from jattn.graphs import select
 from jattn.io import load_network, read_arrays, write_arrays
 from jattn.nn import DiffPoolConfig
 
-TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--teacher-epochs", "1", "--seeds", "2"]
+TINY = ["--order", "2", "--filters", "4", "6", "8", "--epochs", "1", "--seeds", "2"]
 
 
 @pytest.fixture
@@ -26,7 +27,9 @@ def data_dir(tmp_path, monkeypatch):
 
 
 def run(arguments, data_dir, out):
-    EXPERIMENT.main([*arguments, *TINY, "--data-dir", str(data_dir), "--out", str(out)])
+    EXPERIMENT.main(
+        [*arguments, *TINY, *teacher_epochs(arguments, 1, "supervised"), "--data-dir", str(data_dir), "--out", str(out)]
+    )
     return json.loads((out / "results.json").read_text())
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from short_teacher import teacher_epochs
 from tu_files import random_files, write
 
 from experiments import tu
@@ -13,7 +14,7 @@ from jattn.datasets import size_split_ids
 from jattn.io import load_network, read_arrays
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)  # 24 small ones
-TINY = ["--filters", "4", "4", "--pool-before", "1", "--epochs", "2", "--teacher-epochs", "2", "--decay-epochs", "2"]
+TINY = ["--filters", "4", "4", "--pool-before", "1", "--epochs", "2", "--decay-epochs", "2"]
 SMALL = ["--max-nodes", "6", "--train-graphs", "16", "--order", "1", *TINY]
 
 
@@ -25,7 +26,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def run(arguments, data, out):
-    tu.main([*arguments, "--dataset", str(data), *SMALL, "--out", str(out)])
+    tu.main([*arguments, "--dataset", str(data), *SMALL, *teacher_epochs(arguments, 2), "--out", str(out)])
     return json.loads((out / "results.json").read_text())
 
 

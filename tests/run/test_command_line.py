@@ -91,6 +91,48 @@ def test_an_error_is_a_line_that_names_the_flag(main, arguments, message, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("arguments", "name", "other", "needed"),
+    [
+        ("global --threshold 0.02", "threshold", "attention none", "unsupervised, supervised, weak or ground_truth"),
+        ("weak --pooling topk --threshold 0.3", "threshold", "pooling topk", "threshold"),
+        ("weak --ratio 0.5", "ratio", "pooling threshold", "topk"),
+        ("supervised --teacher-epochs 5", "teacher-epochs", "attention supervised", "weak"),
+        ("supervised --label-threshold 0.2", "label-threshold", "attention supervised", "weak"),
+        ("weak --scorer-layers 7", "scorer-layers", "scorer linear", "gnn"),
+        ("weak --scorer-hidden 9", "scorer-hidden", "scorer linear", "mlp or gnn"),
+        ("upper-bound --init uniform", "init", "attention ground_truth", "unsupervised, supervised or weak"),
+    ],
+)
+def test_a_changed_setting_without_effect_is_refused(arguments, name, other, needed, capsys):
+    status, text = shown(colors.main, arguments.split(), capsys)
+    kind = other.split()[0]
+    assert (status, text.err) == (2, f"error: --{name}: no effect with --{other}; it needs --{kind} {needed}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "global --threshold 0.05",  # as in the preset
+        "weak --attention none",
+        "weak --scorer mlp --scorer-hidden 9 --init uniform --init-scale 2",
+        "weak --pooling topk --ratio 0.5",
+    ],
+)
+def test_settings_with_an_effect_or_of_the_preset_are_allowed(arguments):
+    colors.EXPERIMENT.parse(arguments.split())
+
+
+def test_a_study_may_choose_what_gives_a_setting_its_effect(capsys):
+    experiment = tu.experiment_of([])
+    experiment.parse(["weak", "--tune", "2", "--scorer-hidden", "9"])
+    status, text = shown(experiment.parse, ["unsupervised", "--attention-weight", "9"], capsys)
+    assert (status, text.err) == (
+        2,
+        "error: --attention-weight: no effect with --attention unsupervised; it needs --attention weak\n",
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "warning"),
     [
         (["--epochs", "9"], "warning: --decay-epochs: 280 is after the last epoch, --epochs 9\n"),
@@ -98,7 +140,7 @@ def test_an_error_is_a_line_that_names_the_flag(main, arguments, message, tmp_pa
             ["weak", "--teacher-epochs", "9"],
             "warning: --teacher-decay-epochs: 90 is after the last epoch, --teacher-epochs 9\n",
         ),
-        (["supervised", "--teacher-epochs", "9"], ""),  # there is no teacher
+        (["supervised"], ""),
         (["--epochs", "9", "--decay-epochs"], ""),
         (["--epochs", "9", "--quiet"], ""),
         ([], ""),

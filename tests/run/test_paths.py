@@ -49,8 +49,6 @@ def test_studies_in_folders_of_odd_names_are_files_there(tmp_path, toy):
         "2",
         "--epochs",
         "1",
-        "--teacher-epochs",
-        "1",
         "--seeds",
         "1",
         "--quiet",

@@ -6,6 +6,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from short_teacher import teacher_epochs
 from tu_files import random_files, write
 
 from experiments import tu
@@ -21,7 +22,7 @@ from jattn.training import predict_seeds, train_seeds
 
 SIZES = np.array([3, 4, 5, 6] * 6 + [9, 12, 15, 20] * 2)
 SMALL = ["--max-nodes", "6", "--train-graphs", "16", "--order", "1", "--filters", "4", "4", "--pool-before", "1"]
-SHORT = ["--epochs", "2", "--teacher-epochs", "2", "--seeds", "1", "--folds", "2"]
+SHORT = ["--epochs", "2", "--seeds", "1", "--folds", "2"]
 NETWORK = {"filters": (4, 4), "pool_before": (1,), "order": 1}
 
 
@@ -32,7 +33,7 @@ def toy(tmp_path, monkeypatch):
 
 
 def run(arguments, data, out):
-    tu.main([*arguments, "--dataset", str(data), *SMALL, *SHORT, "--out", str(out)])
+    tu.main([*arguments, "--dataset", str(data), *SMALL, *SHORT, *teacher_epochs(arguments, 2), "--out", str(out)])
     return json.loads((out / "results.json").read_text())
 
 

@@ -139,12 +139,12 @@ def test_a_sweep_can_be_made_larger_and_not_otherwise_changed(fake, capsys):
     )
     assert "seeds: 4 there, 2 now" in refused(*same, "--seeds", "2", "--", "--epochs", "9")
     assert "seeds_per_job: 2 there, 1 now" in refused(*same, "--seeds-per-job", "1", "--", "--epochs", "9")
-    assert "presets: ['weak'] there, ['global'] now" in refused("global", *same[1:], "--", "--epochs", "9")
+    assert "presets: ['weak'] there, ['supervised'] now" in refused("supervised", *same[1:], "--", "--epochs", "9")
     assert "vary: {'threshold': ['0.1']} there, {'threshold': ['0.2']} now" in refused(
         *same[:-1], "threshold=0.2", "--", "--epochs", "9"
     )
     assert "data_seeds: [] there, [0] now" in refused(*same, "--data-seeds", "0", "--", "--epochs", "9")
-    larger = ["global", "weak", "--seeds", "6", "--seeds-per-job", "2", "--vary", "threshold=0.1,0.2"]
+    larger = ["supervised", "weak", "--seeds", "6", "--seeds-per-job", "2", "--vary", "threshold=0.1,0.2"]
     run(fake, *larger, "--", "--epochs", "9", "--checkpoint-every", "3")  # which changes no results
     assert attempts(fake)["weak_threshold=0.1_seeds=0-1"] == 1
     assert sum(attempts(fake).values()) == 2 * 3 * 2
