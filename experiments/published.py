@@ -75,7 +75,7 @@ def _subsets(
         case "triangles":
             splits = published_triangles(data_dir, degree_columns=columns)
         case "mnist-75sp":
-            mean_array, std_array = (None if of is None else np.array(of) for of in (mean, std))
+            mean_array, std_array = (None if values is None else np.array(values) for values in (mean, std))
             splits = mnist75sp(data_dir, train_images=1, mean=mean_array, std=std_array).splits
         case _:
             raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3', 'triangles' or 'mnist-75sp'")

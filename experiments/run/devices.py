@@ -25,7 +25,7 @@ TRY_AGAIN = 75  # exit status of a failure that another attempt may not meet (os
 
 @dataclass(frozen=True)
 class RunSettings(Checked):
-    """Where a run is kept, what it shows, and its devices; nothing of this changes results."""
+    """Where a run is kept, what it shows, and its devices; none of it changes results."""
 
     out: Path | None = setting(None, "nothing")
     """Folder of the run; by default a new one under runs/. To resume an unfinished run, repeat its command with the

@@ -58,7 +58,7 @@ class SubsetScores:
     """Scores on one test subset. What was not measured is None, or empty where it has an entry for each layer.
 
     Attributes:
-      accuracy: share of graphs predicted rightly.
+      accuracy: share of graphs predicted correctly.
       attention_auc: area under the ROC curve of attention, for each pooling layer.
       graphs: how many there are; the mean over networks if each was tested on graphs of its own.
       nodes_kept: share of nodes left by each pooling layer.
@@ -161,7 +161,9 @@ class Results:
             seconds = {name: _number(value) for name, value in found["seconds"].items()}
             tuned = _tuned(found["tuned"]) if "tuned" in found else None
             results = cls(subset_scores(found["subsets"]), seconds, tuned)
-            scores = [score for of in results.subsets.values() for score in (of.accuracy, *of.attention_auc)]
+            scores = [
+                score for subset in results.subsets.values() for score in (subset.accuracy, *subset.attention_auc)
+            ]
             scores += [score for name in details for score in results.together.layers(name)]
             if {len(score.values) for score in scores} != {results.networks}:
                 raise ValueError("numbers of networks differ")
@@ -188,8 +190,8 @@ def _subset(found: Mapping[str, Any]) -> SubsetScores:
     def one(name: str) -> MeanStd | None:
         return as_mean_std(found[name]) if name in found else None
 
-    by_label = [LabelScores(_number(of["label"]), *_part(of)) for of in found.get("by_label", ())]
-    by_nodes = [SizeScores((of["nodes"][0], of["nodes"][1]), *_part(of)) for of in found.get("by_nodes", ())]
+    by_label = [LabelScores(_number(part["label"]), *_part(part)) for part in found.get("by_label", ())]
+    by_nodes = [SizeScores((part["nodes"][0], part["nodes"][1]), *_part(part)) for part in found.get("by_nodes", ())]
     return SubsetScores(
         accuracy=as_mean_std(found["accuracy"]),
         attention_auc=several("attention_auc"),

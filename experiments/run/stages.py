@@ -220,7 +220,7 @@ class StageTrainer:
                 # An epoch at which training is only stopped is no candidate, or a resumed run would differ.
                 if due and stage.validation is not None and last.best is not None:
                     params = to_host(epoch.state.params)
-                    accuracies = self._validate(stage, params, stage.validation)
+                    accuracies = self._validation_accuracy(stage, params, stage.validation)
                     line["validation_accuracy"] = accuracies
                     last = last._replace(best=last.best.or_better(epoch.number, params, accuracies["values"]))
                 with fail_together():
@@ -303,8 +303,8 @@ class StageTrainer:
         pairs = zip(predictions.prediction, train_ids, strict=True)
         return mean_std([accuracy(prediction[ids], label[ids], self.task) for prediction, ids in pairs])
 
-    def _validate(self, stage: _Stage, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
-        """The accuracy of each network on some graphs."""
+    def _validation_accuracy(self, stage: _Stage, params: Params, graphs: GraphsTuple) -> dict[str, Any]:
+        """The accuracy of each network on validation graphs."""
         predictions = predict_seeds(stage.network, params, graphs, compact=stage.config.compact)
         label = graphs.globals["label"]
         return mean_std([accuracy(prediction, label, self.task) for prediction in predictions.prediction])

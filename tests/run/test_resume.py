@@ -138,13 +138,13 @@ def test_each_seeds_best_checkpoint_is_tested_where_that_is_asked_for(tmp_path, 
             raise given
         return mean_std(given)
 
-    monkeypatch.setattr(stages.StageTrainer, "_validate", validate)
+    monkeypatch.setattr(stages.StageTrainer, "_validation_accuracy", validate)
     command = ["supervised", *FEW, "--epochs", "6", "--checkpoint-every", "2", "--best", "--out"]
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     colors.EXPERIMENT.main([*command, str(whole)])
     lines = read_lines(whole / "metrics.jsonl")
     validated = {line["epoch"]: line["validation_accuracy"] for line in lines if "validation_accuracy" in line}
-    assert {epoch: of["values"] for epoch, of in validated.items()} == scores
+    assert {epoch: scores_of["values"] for epoch, scores_of in validated.items()} == scores
     for seed, epoch in enumerate(best):  # trained for as long as that
         other = tmp_path / f"{epoch}"
         colors.EXPERIMENT.main(["supervised", *FEW, "--epochs", str(epoch), "--out", str(other)])
