@@ -1,11 +1,11 @@
 """The command `jattn`: runs the paper's experiments, many of them at once, or all that its tables need."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Sequence
 
-from .run.errors import fail
+from .run.errors import fail, suggestion
+from .run.program import program
 
 COMMANDS = {
     "colors": "count the green nodes of a graph, with graphs up to eight times larger in tests",
@@ -17,7 +17,6 @@ COMMANDS = {
     "initialization": "study what attention on COLORS learns from its initial weights",
     "published": "evaluate the models that the paper's authors trained",
 }
-USAGE = "usage: jattn COMMAND [ARGUMENTS ...]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,16 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ending = ".__main__" if name in ("initialization", "paper") else ""
         importlib.import_module(f"{module}{ending}").main(rest)
     else:
-        nearest = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"expected one of: {', '.join(COMMANDS)}"
-        fail(f"command {name!r} is not known; {hint}")
+        fail(f"command {name!r} is not known; {suggestion(name, COMMANDS)}")
 
 
 def help_text() -> str:
-    """Returns what `jattn --help` shows."""
+    """Returns the help, which lists all commands."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
-    return "\n".join([USAGE, "", *lines, "", "jattn COMMAND --help lists the command's presets and settings."])
+    usage = f"usage: {program('COMMAND')} [ARGUMENTS ...]"
+    return "\n".join([usage, "", *lines, "", f"{program('COMMAND')} --help lists the command's presets and settings."])
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import tyro
 
-from .errors import expect_no_empty, fail
+from .errors import expect_no_empty, fail, suggestion
 from .groups import Checked, SettingError, entries, flag
 from .presets import listing
-from .settings import Settings
+from .settings import GeneratedData, Settings
 
 # For settings of attention and its teacher: the values of others with which they have an effect.
 _SCORED = ("unsupervised", "supervised", "weak")
@@ -64,9 +64,10 @@ def parse(
     named = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if named else default
     if name not in presets:
-        fail(f"preset {name!r} is not known; expected one of: {', '.join(presets)}")
+        fail(f"preset {name!r} is not known; {suggestion(name, presets)}")
     if late := _misplaced_preset(presets, arguments):
         fail(f"preset {late!r}: one preset is allowed, before all settings: {program} {late} ...")
+    _expect_published(name, presets[name], arguments)
     lines = listing(presets, default, variants)
     settings = parse_settings(
         type(presets[name]),
@@ -102,6 +103,16 @@ def parse_settings(
         return tyro.cli(kind, args=list(arguments), prog=program, description=description, config=flat, **options)
     except SettingError as error:
         fail(str(error))
+
+
+def _expect_published(name: str, preset: Settings, arguments: Sequence[str]) -> None:
+    """Exits with a message if a command line names published data for a preset of data that are only generated."""
+    given = {argument.partition("=")[0].replace("_", "-") for argument in arguments}
+    if "--data-dir" in given and isinstance(preset.data, GeneratedData):
+        for setting, value in preset.data.unpublished().items():
+            if flag(setting) not in given:
+                why = f"preset {name} has {flag(setting)} {value}, which no published data set has"
+                fail(f"--data-dir: {why}; leave --data-dir out")
 
 
 # Of text in several lines tyro keeps the breaks before lines that begin with a space, a sign or a digit, wherever it

@@ -1,7 +1,8 @@
 """How a command ends over what it was given: a line that says why, and status 2. Imports nothing heavy."""
 
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 
@@ -9,6 +10,12 @@ def fail(message: str) -> NoReturn:
     """Ends the program with a message and status 2."""
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Returns the known name that is nearest to an unknown one, as a question; all of them if none is near."""
+    nearest = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {nearest[0]}?" if nearest else f"expected one of: {', '.join(known)}"
 
 
 def expect_no_empty(arguments: Sequence[str]) -> None:

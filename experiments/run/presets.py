@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from .settings import Settings
+
 SUPERVISION = {
     "weak": "attention learns from a teacher's leave-one-out labels",
     "supervised": "attention learns from the true attention",
@@ -25,8 +27,12 @@ def describe(preset: str, variants: Mapping[str, str]) -> str:
     return ", ".join([SUPERVISION[supervision], *({**VARIANTS, **variants}[suffix] for suffix in suffixes)])
 
 
-def listing(presets: Mapping[str, object], default: str, variants: Mapping[str, str]) -> str:
+def listing(presets: Mapping[str, Settings], default: str, variants: Mapping[str, str]) -> str:
     """Returns a line for each preset, with its name and what it is."""
     width = max(map(len, presets))
-    lines = [(name, describe(name, variants) + " (default)" * (name == default)) for name in presets]
-    return "\n".join(f"  {name:<{width}}  {words}" for name, words in lines)
+    lines = []
+    for name, settings in presets.items():
+        all_kept = {"topk": f"{VARIANTS['topk']} that keeps all nodes"} if settings.attention.ratio == 1 else {}
+        words = describe(name, {**variants, **all_kept}) + " (default)" * (name == default)
+        lines.append(f"  {name:<{width}}  {words}")
+    return "\n".join(lines)

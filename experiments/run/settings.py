@@ -7,7 +7,7 @@ value of it affects: nothing, the data, training or evaluation.
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.nn import (
@@ -55,10 +55,16 @@ class GeneratedData(DataSettings):
         super().validate()
         expect_at_least(1, train_graphs=self.train_graphs, test_graphs=self.test_graphs)
         expect_at_least(0, data_seed=self.data_seed)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if self.data_dir is not None and field.metadata["affects"] == "data" and value != field.default:
-                raise ValueError(f"{field.name}: {value} is for a generated set, but --data-dir names a published one")
+        if self.data_dir is not None:
+            for name, value in self.unpublished().items():
+                raise ValueError(f"{name}: {value} is for a generated set, but --data-dir names a published one")
+
+    def unpublished(self) -> dict[str, Any]:
+        """The settings that no published data set has, by name."""
+        values = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.metadata["affects"] == "data"
+        }
+        return {name: value for name, value in values.items() if value != getattr(type(self), name)}
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class AttentionSettings(Checked):
     threshold: float = setting(0.05, "training")
     """Nodes with attention at or below this are dropped."""
     ratio: float = setting(1.0, "training")
-    """Fraction of a graph's nodes that top-k pooling keeps."""
+    """Fraction of a graph's nodes that top-k pooling keeps; 1 keeps all."""
     clusters: int | None = setting(None, "training")
     """Clusters per graph of DiffPool, with --attention none; None for no DiffPool."""
     pool_before: tuple[int, ...] = setting((1,), "training")
@@ -254,11 +260,13 @@ class OptimiserSettings(Checked):
         Args:
           teacher: whether a teacher is trained.
         """
-        schedules = [("decay_epochs", "--epochs", self.epochs)]
-        schedules += [("teacher_decay_epochs", "--teacher-epochs", self.teacher_epochs)] * teacher
+        schedules = [("decay_epochs", "learning rate", f"--epochs {self.epochs}", self.epochs)]
+        if teacher:
+            rate, last = "teacher's learning rate", f"--teacher-epochs {self.teacher_epochs}"
+            schedules.append(("teacher_decay_epochs", rate, last, self.teacher_epochs))
         return {
-            name: f"{max(getattr(self, name))} is after the last epoch, {flag} {epochs}"
-            for name, flag, epochs in schedules
+            name: f"{max(getattr(self, name))} is after the last epoch, {last}, so the {rate} never drops there"
+            for name, rate, last, epochs in schedules
             if max(getattr(self, name), default=0) > epochs
         }
 
@@ -268,9 +276,9 @@ class SeedSettings(Checked):
     """The networks that are trained, one per seed, and tested on all test subsets with their last weights."""
 
     seeds: int = setting(10, "evaluation", of_preset=False)
-    """Networks to train, all at once, each with its own initial weights and order of graphs. They are spread over the
-    largest number of devices that divides theirs; if that is half of all or less, several devices share the batches
-    of each."""
+    """Networks to train, all at once, each with its own initial weights and order of graphs. They train on the
+    largest number of devices that divides the number of networks; if that is half of all devices or fewer, several
+    devices share the batches of each network."""
     seed: int = setting(0, "training", of_preset=False)
     """The first seed."""
 
@@ -323,10 +331,10 @@ class EvaluationSettings(SeedSettings):
 
 @dataclass(frozen=True)
 class ExperimentRun(RunSettings):
-    """Where a run is kept, what it shows, and how it is executed; nothing of this changes results."""
+    """Where a run is kept, what it shows, and how it is executed; none of it changes results."""
 
     compact: bool = setting(False, "nothing")
-    """After a pooling, compute the rows of surviving nodes alone: the same result, faster if convolutions are wide. The
+    """After a pooling, compute the rows of kept nodes alone: the same result, faster if convolutions are wide. The
     seeds of a device then train one after another."""
 
 

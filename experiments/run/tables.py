@@ -77,20 +77,25 @@ def score_table(results: Results, paper: Mapping[str, str], details: Sequence[st
 
     Args:
       results: a run's.
-      paper: the paper's figures by subset, and "auc"; "" or absent if it gives none.
+      paper: the paper's figures by subset, and "auc"; "" or absent if it gives none; their row is left out if
+        it gives none at all.
       details: further scores of all subsets together, by name.
     """
-    columns = [(title(name), of.accuracy, paper.get(name)) for name, of in results.subsets.items() if name != TOGETHER]
+    columns = [
+        (title(name), scores.accuracy, paper.get(name)) for name, scores in results.subsets.items() if name != TOGETHER
+    ]
     for i, auc in enumerate(results.together.attention_auc):
         columns.append((f"AUC {i + 1}", auc, None) if i else ("AUC", auc, paper.get("auc")))
     for name in details:
         columns += [(title(name), score, None) for score in results.together.layers(name)]
     seeds = results.networks
+    figures = [figure for _, _, figure in columns]
     rows = [
         ["%", *(heading for heading, _, _ in columns)],
         [f"{seeds} seed{'s' * (seeds > 1)}", *(str(score) for _, score, _ in columns)],
-        ["paper", *(figure or "-" for _, _, figure in columns)],
     ]
+    if any(figures):
+        rows.append(["paper", *(figure or "-" for figure in figures)])
     return as_text(rows)
 
 

@@ -18,7 +18,7 @@ from jattn.io._files import expect_format
 
 from .. import tu
 from ..run.command import Experiment
-from ..run.errors import fail
+from ..run.errors import fail, suggestion
 from ..run.folder import RunError
 from ..run.groups import entries, flat, with_changes
 from ..run.identity import DATA, RESULTS, settings_differences, settings_of
@@ -175,7 +175,7 @@ def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[
 def find(name: str, arguments: Sequence[str]) -> Experiment:
     """Returns the experiment of a name; for tu, with the presets of the data set that the arguments name."""
     if name not in EXPERIMENTS:
-        fail(f"experiment {name!r} is not known; expected one of: {', '.join(EXPERIMENTS)}")
+        fail(f"experiment {name!r} is not known; {suggestion(name, EXPERIMENTS)}")
     return tu.experiment_of(arguments) if name == "tu" else import_module(f"{PACKAGE}.{name}").EXPERIMENT
 
 

@@ -18,6 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 def test_help_lists_every_command_and_imports_nothing_heavy():
     code = "import sys; from experiments.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("usage: python -m experiments.COMMAND [ARGUMENTS ...]\n")
     for name, about in command.COMMANDS.items():
         assert any(line.split(maxsplit=1) == [name, about] for line in shown.stdout.splitlines())
     assert not {"jax", "numpy", "tyro", "matplotlib", "jattn"} & set(shown.stderr.split())

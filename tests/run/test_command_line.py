@@ -135,10 +135,15 @@ def test_a_study_may_choose_what_gives_a_setting_its_effect(capsys):
 @pytest.mark.parametrize(
     ("arguments", "warning"),
     [
-        (["--epochs", "9"], "warning: --decay-epochs: 280 is after the last epoch, --epochs 9\n"),
+        (
+            ["--epochs", "9"],
+            "warning: --decay-epochs: 280 is after the last epoch, --epochs 9, "
+            "so the learning rate never drops there\n",
+        ),
         (
             ["weak", "--teacher-epochs", "9"],
-            "warning: --teacher-decay-epochs: 90 is after the last epoch, --teacher-epochs 9\n",
+            "warning: --teacher-decay-epochs: 90 is after the last epoch, --teacher-epochs 9, "
+            "so the teacher's learning rate never drops there\n",
         ),
         (["supervised"], ""),
         (["--epochs", "9", "--decay-epochs"], ""),

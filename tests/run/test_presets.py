@@ -3,7 +3,7 @@
 import pytest
 
 from experiments import colors, mnist75sp, triangles, tu
-from experiments.run.presets import describe
+from experiments.run.presets import describe, listing
 
 EXPERIMENTS = [module.EXPERIMENT for module in (colors, triangles, mnist75sp)] + [tu.experiment("PROTEINS")]
 
@@ -17,7 +17,8 @@ def test_help_has_a_line_for_every_preset(experiment, capsys):
     assert len(set(described)) == len(described)
     for name, words in zip(experiment.presets, described, strict=True):
         assert any(
-            line.split(maxsplit=1) == [name, words] for line in (line.removesuffix(" (default)") for line in lines)
+            line.split(maxsplit=1) == [name, words]
+            for line in (line.removesuffix(" (default)").replace(" that keeps all nodes", "") for line in lines)
         )
 
 
@@ -49,3 +50,10 @@ def test_a_preset_after_settings_is_named(arguments, capsys):
 
 def test_the_value_of_a_flag_may_be_a_presets_name():
     assert tu.experiment_of(["--dataset", "weak"]).parse(["--dataset", "weak"])[1].data.dataset == "weak"
+
+
+def test_the_list_of_presets_says_where_top_k_keeps_all_nodes():
+    kept = "top-k pooling that keeps all nodes"
+    assert kept in listing(colors.PRESETS, "weak", colors.VARIANTS)
+    lines = listing(triangles.PRESETS, "supervised", triangles.EXPERIMENT.variants).splitlines()
+    assert [line.split()[0] for line in lines if kept in line] == ["unsupervised-topk", "unsupervised-gin-topk"]

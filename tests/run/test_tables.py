@@ -45,6 +45,7 @@ def test_scores_stand_above_the_papers_which_has_dashes_where_it_has_none():
     assert shown[0].split() == ["%", "Orig", "AUC", "AUC", "2", "Balanced"]
     assert shown[1].split() == ["1", "seed", *(["50.0", "±", "1.2"] * 4)]
     assert shown[2].split() == ["paper", "66", "±", "1", "-", "-", "-"]
+    assert len(score_table(results, {}).splitlines()) == 2
 
 
 def test_names_are_shown_as_words():

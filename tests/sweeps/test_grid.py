@@ -50,9 +50,9 @@ def test_a_data_set_brings_its_own_settings_and_figures():
     ("arguments", "message"),
     [
         ([], "experiment: name one of colors, triangles, mnist75sp, tu"),
-        (["colours", "weak"], "experiment 'colours' is not known; expected one of: colors"),
+        (["colours", "weak"], "experiment 'colours' is not known; did you mean colors?"),
         (["colors"], "presets: name at least one of: weak, weak-d,"),
-        (["colors", "weak", "wek"], "preset 'wek' is not known; expected one of: weak, weak-d,"),
+        (["colors", "weak", "wek"], "preset 'wek' is not known; did you mean weak?"),
         (["colors", "weak", "--partition", "gpu"], "partition: only for jobs on SLURM; add --executor slurm"),
         (["colors", "weak", "weak"], "presets: weak is given more than once"),
         (["colors", "weak", "--seeds", "0"], "seeds: 0 is not allowed, expected at least 1"),
