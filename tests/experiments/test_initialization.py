@@ -126,7 +126,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
     with pytest.raises(SystemExit) as stop:
         initialization.main([*arguments, str(stopped)])
     assert stop.value.code == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "to resume, repeat the command" in capsys.readouterr().err
     assert not (stopped / "points.csv").exists()
     initialization.main([*arguments, str(stopped)])
     assert stages == ["n3 gcn weak normal", "stopped", "n3 gcn weak uniform"]
