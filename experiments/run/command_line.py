@@ -132,8 +132,12 @@ def declare_help(kind: Any) -> None:
 
 @functools.cache
 def _docstrings(kind: Any) -> dict[str, str]:
-    """The docstrings below the fields of a class, by name, in one line each."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    """The docstrings below the fields of a class, by name, in one line each; none if its source can't be read."""
+    try:
+        source = inspect.getsource(kind)
+    except OSError:  # a module that runs as `__main__` without a file, as in a notebook
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(source)).body
     found = {}
     for declared, below in pairwise(getattr(definition, "body", ())):
         match declared, below:
