@@ -76,7 +76,9 @@ def shard_seeds(
     place = jax.device_put if jax.process_count() == 1 else _placed
 
     def on_all(*arguments: Any) -> Any:
-        return compiled(*map(place, arguments, shardings))
+        pairs = zip(arguments, shardings, strict=True)
+        # Placing what is there already would take as long as some steps of small graphs.
+        return compiled(*(tree if _is_placed(tree, sharding) else place(tree, sharding) for tree, sharding in pairs))
 
     return on_all
 
@@ -180,6 +182,13 @@ def replicate(tree: Tree) -> Tree:
     """Puts arrays that all processes have on all of their devices."""
     place = jax.device_put if jax.process_count() == 1 else _placed
     return place(tree, NamedSharding(_all_devices(), PartitionSpec()))
+
+
+def _is_placed(tree: Any, sharding: NamedSharding) -> bool:
+    """Whether all arrays are on the devices already, in a given sharding."""
+    return all(
+        isinstance(x, jax.Array) and x.sharding.is_equivalent_to(sharding, x.ndim) for x in jax.tree.leaves(tree)
+    )
 
 
 def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
