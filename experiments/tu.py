@@ -26,7 +26,7 @@ from jraph import GraphsTuple
 
 from jattn._options import expect_at_least, setting
 from jattn.datasets import size_split_ids, tu_data, tu_graphs
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.training import Predictions
 
 from .run.command import Experiment
@@ -83,7 +83,7 @@ class TUData(DataSettings):
         ids = {name: np.unique(np.concatenate([draw[name] for draw in draws])) for name in ("train", "test")}
         train_ids, test_ids = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(
-            {name: select(graphs, chosen) for name, chosen in ids.items()},
+            {name: select_graphs(graphs, chosen) for name, chosen in ids.items()},
             outputs=int(graphs.globals["label"].max()) + 1,
             draw=lambda *arguments: _draw(test_ids[0], *arguments),
             train_ids=train_ids,

@@ -1,6 +1,6 @@
 """Attention over nodes in graph neural networks: a functional API on jraph's GraphsTuples.
 
-Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `check`, `select`, `pad`.
+Graphs: `from_arrays`, `from_dense`, `from_networkx`, `Proximity`, `OneHot`, `check`, `select_graphs`, `pad`.
 Batches: `device_put`, `pack`, `gather`, `evaluation_batches`.
 Models: `Network` with `AttentionPoolingConfig` or `DiffPoolConfig`; for other networks `AttentionPooling` and
 `ChebyGINConv` over a topology by `sparse_topology` or `block_topology`.
@@ -33,7 +33,7 @@ from jattn.batching import (
     size_classes,
 )
 from jattn.evaluation import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
-from jattn.graphs import OneHot, Proximity, check, from_arrays, from_dense, from_networkx, list_edges, select
+from jattn.graphs import OneHot, Proximity, check, from_arrays, from_dense, from_networkx, list_edges, select_graphs
 from jattn.io import load_network, save_network
 from jattn.nn import (
     AttentionPooling,
@@ -129,7 +129,7 @@ __all__ = [
     "regression_errors",
     "save_network",
     "scatter",
-    "select",
+    "select_graphs",
     "shuffled_batches",
     "size_classes",
     "sparse_topology",

@@ -324,7 +324,7 @@ def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost()
             call()
     shifted = padded._replace(nodes={**padded.nodes, "features": padded.nodes["features"] - 0.5, "id": jnp.arange(16)})
     assert network.apply(variables, shifted).prediction.shape == (4, 1)  # padding may hold anything
-    one = jax.device_put(jattn.select(GRAPHS, [1]))
+    one = jax.device_put(jattn.select_graphs(GRAPHS, [1]))
     said = network.apply(variables, one, jattn.sparse_topology(one, jnp.array([True]))).prediction
     np.testing.assert_allclose(said, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
     again = jattn.drop_nodes(jattn.drop_nodes(padded, jnp.arange(16) != 8), jnp.arange(16) != 0)
@@ -342,8 +342,8 @@ def test_nodes_are_dropped_by_a_mask_of_all_rows(kept, unchecked_types):
 def test_graphs_are_chosen_by_numbers_masks_and_slices(unchecked_types):
     expected = [2, 4]
     for ids in ([0, 2], np.array([0, 2]), (0, 2), np.array([True, False, True]), [True, False, True], slice(0, 3, 2)):
-        assert jattn.select(GRAPHS, ids).n_node.tolist() == expected
-    assert jattn.select(GRAPHS, []).n_node.tolist() == []
+        assert jattn.select_graphs(GRAPHS, ids).n_node.tolist() == expected
+    assert jattn.select_graphs(GRAPHS, []).n_node.tolist() == []
     for ids, message in (
         (np.array([True, False]), r"ids: expected a mask of booleans, one per graph \(3\), got bool of shape \(2,\)"),
         ([0.5], r"ids: expected whole numbers, \[chosen\], got float64"),
@@ -352,7 +352,7 @@ def test_graphs_are_chosen_by_numbers_masks_and_slices(unchecked_types):
         ([-1], "ids: -1 is out of range"),
     ):
         with pytest.raises(ValueError, match=message):
-            jattn.select(GRAPHS, ids)
+            jattn.select_graphs(GRAPHS, ids)
 
 
 def test_only_weights_of_the_network_are_saved(tmp_path):
@@ -365,7 +365,7 @@ def test_a_list_of_graphs_is_to_be_joined_first(unchecked_types):
     network, config = jattn.Network(), jattn.TrainConfig()
     for enter in (
         lambda graphs: next(jattn.train_seeds(network, config, graphs, [0], 1)),
-        lambda graphs: jattn.select(graphs, [0]),
+        lambda graphs: jattn.select_graphs(graphs, [0]),
         lambda graphs: jattn.evaluation_batches(graphs, 100).__next__(),
         lambda graphs: jattn.pack(graphs, np.array([[0]])),
     ):

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from jraph import GraphsTuple
 
 from jattn.batching import pad
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.nn import Network
 from jattn.training import TrainConfig, TrainState
 from jattn.types import Params
@@ -68,7 +68,7 @@ def best_restart(
 
 def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[int], num_restarts: int) -> Params:
     """Initial parameters of attention, [seeds * restarts, ...]; the first of each seed are those that it draws."""
-    one = jax.tree.map(jnp.asarray, pad(select(graphs, np.arange(1))))
+    one = jax.tree.map(jnp.asarray, pad(select_graphs(graphs, np.arange(1))))
 
     @jax.jit
     @jax.vmap

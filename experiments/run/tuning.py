@@ -21,7 +21,7 @@ from jattn import plots
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy, mean_std
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.io._files import expect_format
 from jattn.training import predict_seeds, train_seeds
 from jattn.types import Task
@@ -130,7 +130,7 @@ def tune(settings: Tunable, stages: StageTrainer, outputs: int) -> tuple[Tunable
         return settings, None
     folder = stages.run.folder
     with stages.timed("tuning"):
-        graphs = stages.graphs if stages.train_ids is None else select(stages.graphs, stages.train_ids[0])
+        graphs = stages.graphs if stages.train_ids is None else select_graphs(stages.graphs, stages.train_ids[0])
         study = _study(settings, graphs, folder)
         before = sum(row["seconds"] for row in _rows(study))
         folds = make_folds(settings, graphs, stages, outputs)

@@ -36,7 +36,7 @@ from jattn.batching import (
     size_classes,
 )
 from jattn.batching._packing import round_up
-from jattn.graphs import Proximity, expect_one_tuple, select
+from jattn.graphs import Proximity, expect_one_tuple, select_graphs
 from jattn.nn import Network, Output, SparseTopology
 from jattn.training._devices import PARTS, SEEDS, devices_per_seed, replicate, shard_batches, shard_seeds, to_host
 from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, num_seeds, run_sequentially
@@ -143,7 +143,7 @@ def _khop_predictions(
     width, others = ell_width(graphs, ids)
     pending: tuple[int, Array, list[Array]] | None = None  # devices compute it while the host finds the next subgraphs
     for i in ids.tolist():
-        chunks = subgraph_batches(select(graphs, np.array([i])), network, width, costs.subgraph_share)
+        chunks = subgraph_batches(select_graphs(graphs, np.array([i])), network, width, costs.subgraph_share)
         if chunks is None:
             continue
         bucket = _bucket(graphs, i, width, int(others[i]))

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn._options import expect_at_least
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 
 _SPLIT, _FOLDS = 1, 2  # random streams that are independent of each other and of the order of training batches
 
@@ -33,7 +33,7 @@ def size_splits(
     [9]
     """
     split = size_split_ids(graphs.n_node, max_nodes, max_train_graphs, seed)
-    return {name: select(graphs, ids) for name, ids in split.items()}
+    return {name: select_graphs(graphs, ids) for name, ids in split.items()}
 
 
 def size_split_ids(
@@ -89,7 +89,7 @@ def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple,
     [2, 2, 2]
     """
     ids = fold_ids(len(graphs.n_node), k, seed)
-    return [(select(graphs, train), select(graphs, validation)) for train, validation in ids]
+    return [(select_graphs(graphs, train), select_graphs(graphs, validation)) for train, validation in ids]
 
 
 def fold_ids(count: int, k: int, seed: int = 0) -> list[tuple[Int[np.ndarray, " _"], Int[np.ndarray, " _"]]]:

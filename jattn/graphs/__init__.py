@@ -20,7 +20,7 @@ Other fields of nodes and globals belong to the user and are kept. Names that be
 Arrays are numpy's on the host, jax's on the device. `jraph.batch_np` joins several GraphsTuples into one.
 """
 
-from jattn.graphs._build import from_arrays, from_dense, from_networkx, select
+from jattn.graphs._build import from_arrays, from_dense, from_networkx, select_graphs
 from jattn.graphs._check import (
     GRAPH_ID,
     TERMS,
@@ -49,5 +49,5 @@ __all__ = [
     "from_dense",
     "from_networkx",
     "list_edges",
-    "select",
+    "select_graphs",
 ]

@@ -147,7 +147,7 @@ def from_networkx(
     )
 
 
-def select(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
+def select_graphs(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
     """Some graphs of a numpy `GraphsTuple`.
 
     Args:
@@ -159,7 +159,7 @@ def select(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
 
     >>> import jraph
     >>> graphs = jraph.batch_np([from_arrays(np.ones((nodes, 1)), [], []) for nodes in (2, 3, 4)])
-    >>> select(graphs, [2, 0]).n_node.tolist()
+    >>> select_graphs(graphs, [2, 0]).n_node.tolist()
     [4, 2]
     """
     expect_one_tuple(graphs)

@@ -19,7 +19,7 @@ from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.attribution._large_graphs import full_graph_activations, hop_radii, predict_without_each, subgraph_batches
 from jattn.batching import SparseStorage, device_put, gather, pack, pad
 from jattn.datasets import read_tu, tu_graphs
-from jattn.graphs import from_arrays, from_networkx, select
+from jattn.graphs import from_arrays, from_networkx, select_graphs
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
 
 NETWORKS = {
@@ -183,7 +183,7 @@ def test_a_bucket_of_many_edges_has_no_more_nodes_than_its_graph_needs():
 def test_on_graphs_of_proteins_they_agree_with_copies(shared):
     graphs = tu_graphs(read_tu(shared / "data", "DD"))
     by_size = np.argsort(graphs.n_node, kind="stable")
-    graphs = select(graphs, by_size[[700, 800, 1000]])
+    graphs = select_graphs(graphs, by_size[[700, 800, 1000]])
     assert graphs.n_node.min() > cost_model().subgraph_nodes
     network = Network((16, 16, 16), order=3, readout="max", outputs=2)
     padded = jax.tree.map(jnp.asarray, pad(graphs))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jattn.batching import shuffled_batches
 from jattn.datasets import fold_ids, folds, read_tu, size_split_ids, size_splits, tu_graphs
-from jattn.graphs import Proximity, check, select
+from jattn.graphs import Proximity, check, select_graphs
 
 
 def numbered(sizes):
@@ -35,13 +35,13 @@ def same(a, b):
 @given(graph_lists, st.data())
 def test_selected_graphs_are_those_of_the_list(graph_list, data):
     ids = data.draw(st.lists(st.integers(0, len(graph_list) - 1), min_size=1, max_size=6))
-    chosen = select(jraph.batch_np(graph_list), np.array(ids))
+    chosen = select_graphs(jraph.batch_np(graph_list), np.array(ids))
     check(chosen)
     assert same(chosen, jraph.batch_np([graph_list[i] for i in ids]))
 
 
 def test_none_may_be_selected():
-    chosen = select(jraph.batch_np([USUAL, EMPTY, NO_EDGES]), np.zeros(0, int))
+    chosen = select_graphs(jraph.batch_np([USUAL, EMPTY, NO_EDGES]), np.zeros(0, int))
     check(chosen)
     assert chosen.nodes["features"].shape == (0, 3)
     assert len(chosen.n_node) == len(chosen.senders) == 0
@@ -51,7 +51,7 @@ def test_weights_by_proximity_stay_a_rule():
     graphs = jraph.batch_np([make_graph(size, 0, size) for size in (2, 0, 3)])
     position = np.arange(10, dtype=np.float32).reshape(5, 2)
     graphs = graphs._replace(edges=Proximity(0.1), nodes={**graphs.nodes, "position": position})
-    chosen = select(graphs, np.array([2, 0]))
+    chosen = select_graphs(graphs, np.array([2, 0]))
     check(chosen)
     assert chosen.edges == Proximity(0.1)
     np.testing.assert_array_equal(chosen.nodes["position"], position[[2, 3, 4, 0, 1]])
@@ -60,7 +60,7 @@ def test_weights_by_proximity_stay_a_rule():
 @pytest.mark.parametrize("wrong", [-1, 3])
 def test_a_number_out_of_range_is_named(wrong):
     with pytest.raises(ValueError, match=f"ids: {wrong} is out of range: there are 3 graphs"):
-        select(numbered([1, 2, 3]), np.array([0, wrong]))
+        select_graphs(numbered([1, 2, 3]), np.array([0, wrong]))
 
 
 SIZES = [5, 2, 9, 1, 3, 7, 2, 4, 4, 4, 8]
@@ -77,8 +77,8 @@ def test_training_graphs_are_small_ones_and_all_others_are_tested(largest, most,
     assert set(train) <= set(small)
     assert len(train) == min(most, len(small))
     assert test == [i for i in range(len(SIZES)) if i not in train]
-    assert same(splits["train"], select(graphs, np.array(train)))
-    assert same(splits["test"], select(graphs, np.array(test)))
+    assert same(splits["train"], select_graphs(graphs, np.array(train)))
+    assert same(splits["test"], select_graphs(graphs, np.array(test)))
 
 
 def test_another_seed_draws_others_where_not_all_are_taken():
@@ -96,7 +96,7 @@ def test_an_empty_split_is_an_error():
     with pytest.raises(ValueError, match="no graph to train on has at most 0 nodes; of 11 graphs the smallest has 1"):
         size_splits(graphs, 0)
     with pytest.raises(ValueError, match="no graph to train on has at most 9 nodes; there are no graphs"):
-        size_splits(select(graphs, np.zeros(0, int)), 9)
+        size_splits(select_graphs(graphs, np.zeros(0, int)), 9)
     with pytest.raises(ValueError, match="all 11 graphs have at most 9 nodes and are trained on, none is left to test"):
         size_splits(graphs, 9)
     with pytest.raises(ValueError, match="max_train_graphs: 0 is not allowed, expected at least 1"):
@@ -115,7 +115,7 @@ def test_each_graph_is_validated_on_in_one_fold(k, seed):
     assert max(sizes) - min(sizes) <= 1
     for train, validation in parts:
         assert sorted(numbers(train) + numbers(validation)) == everything
-        assert same(train, select(graphs, np.array(numbers(train))))
+        assert same(train, select_graphs(graphs, np.array(numbers(train))))
     assert same(parts, folds(graphs, k, seed))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jattn.evaluation import evaluate, join, mean_std
 from jattn.evaluation._scores import MAX_LABELS, MAX_RANGES
-from jattn.graphs import from_arrays, select
+from jattn.graphs import from_arrays, select_graphs
 from jattn.training import Predictions
 
 
@@ -157,7 +157,7 @@ def test_each_seed_is_scored_on_its_own_graphs(seed, seeds):
                 tuple(alpha[i : i + 1, own_nodes] for alpha in predictions.attention),
                 tuple(kept[i : i + 1, own_nodes] for kept in predictions.node_masks),
             ),
-            {name: select(graphs, np.flatnonzero(halves[name])) for name, graphs in subsets.items()},
+            {name: select_graphs(graphs, np.flatnonzero(halves[name])) for name, graphs in subsets.items()},
             "classification",
         )
         for name in (*subsets, "all"):

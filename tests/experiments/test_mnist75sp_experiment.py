@@ -11,7 +11,7 @@ from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from experiments.run import stages
 from experiments.run.folder import MetricsLog, Run, RunError, read_lines
 from experiments.run.groups import with_changes
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.io import load_network, read_arrays, write_arrays
 from jattn.nn import DiffPoolConfig
 
@@ -85,7 +85,9 @@ def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are
     file.write_bytes(before)
     fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert not np.array_equal(fresh, labels)
-    fewer = stages.StageTrainer(run_there, settings.run, 32, select(graphs, np.arange(11)), "classification", [0, 1])
+    fewer = stages.StageTrainer(
+        run_there, settings.run, 32, select_graphs(graphs, np.arange(11)), "classification", [0, 1]
+    )
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
         fewer.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
     assert file.read_bytes() == before

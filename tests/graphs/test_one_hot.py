@@ -10,7 +10,7 @@ from cases import slow
 import jattn
 from jattn.attribution import leave_one_out_seeds
 from jattn.datasets import TUData, tu_graphs
-from jattn.graphs import OneHot, check, select
+from jattn.graphs import OneHot, check, select_graphs
 from jattn.nn import AttentionPoolingConfig, Threshold
 
 COLUMNS = 5
@@ -64,7 +64,7 @@ def test_training_predictions_and_labels_are_those_of_arrays(others):
 
 def test_graphs_are_chosen_joined_and_padded_with_them():
     graphs = graphs_of(1)
-    chosen, expected = select(graphs, np.array([3, 0])), select(as_arrays(graphs), np.array([3, 0]))
+    chosen, expected = select_graphs(graphs, np.array([3, 0])), select_graphs(as_arrays(graphs), np.array([3, 0]))
     np.testing.assert_array_equal(np.asarray(chosen.nodes["features"]), expected.nodes["features"])
     joined = jraph.batch_np([chosen, graphs])
     assert joined.nodes["features"].shape == (len(expected.nodes["features"]) + graphs.n_node.sum(), COLUMNS + 1)

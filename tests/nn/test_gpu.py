@@ -24,7 +24,7 @@ from jattn.attribution import leave_one_out, leave_one_out_seeds
 from jattn.batching import pad
 from jattn.datasets import generate_colors
 from jattn.evaluation import accuracy
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.nn import PRECISIONS, Network, sparse_topology
 from jattn.training import predict_seeds, train_seeds
 
@@ -75,7 +75,7 @@ def test_predictions_attention_and_gradients_are_the_reference_ones(name, storag
 
 
 def test_leave_one_out_labels_are_those_of_a_cpu(splits):
-    network, graphs = Network((64, 64), order=3, dtype=jnp.bfloat16), select(splits["largec"], np.arange(12))
+    network, graphs = Network((64, 64), order=3, dtype=jnp.bfloat16), select_graphs(splits["largec"], np.arange(12))
     padded = pad(graphs)
     params = jax.device_get(network.init(jax.random.key(0), jax.tree.map(jnp.asarray, padded))["params"])
     actual = leave_one_out_seeds(network, jax.tree.map(lambda x: x[None], params), graphs, "regression")

@@ -16,7 +16,7 @@ from experiments.run.groups import SettingError, with_changes
 from experiments.run.stages import StageTrainer
 from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.io import load_network
 from jattn.training import predict_seeds, train_seeds
 
@@ -143,7 +143,7 @@ def test_a_study_of_other_settings_or_data_is_refused_and_stays(choose, settings
         RunError, match=r"study\.db has a study of other settings.*choose another folder.*\n  epochs: 3 t"
     ):
         choose([], out, tune=1, epochs=4)
-    fewer = select(settings.load().splits["train"], np.arange(16))
+    fewer = select_graphs(settings.load().splits["train"], np.arange(16))
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
         tuning.tune(settings, stages_of(out, settings, fewer), 2)
     *_, again = choose([], out, tune=1, seeds=7, storage=None, quiet=True)  # which change no study
@@ -238,7 +238,7 @@ def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
     together = tuning.cross_validate(settings, folds, "classification", 2)
     alone = []
     for train, validation in fold_ids(17, 2, seed=0):
-        train, validation = select(graphs, train[:8]), select(graphs, validation)
+        train, validation = select_graphs(graphs, train[:8]), select_graphs(graphs, validation)
         network = settings.network(2)
         *_, last = train_seeds(network, settings.training("classification"), train, [0], 3, batch_size=4)
         said = predict_seeds(network, jax.device_get(last.state.params), validation).prediction

@@ -14,7 +14,7 @@ from programs import changed_costs
 
 from jattn.attribution import leave_one_out_seeds
 from jattn.batching import device_put, pack, pad, shuffled_batches
-from jattn.graphs import select
+from jattn.graphs import select_graphs
 from jattn.nn import AttentionPoolingConfig, DiffPoolConfig, Network, ScorerConfig, Threshold
 from jattn.training import TrainConfig, auxiliary_loss, make_train, task_loss
 from jattn.training import _seeds as seeds
@@ -150,7 +150,7 @@ def test_seeds_of_different_training_sets_train_as_each_alone():
     train_ids = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
     *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, train_ids=train_ids)
     for i, own in enumerate(train_ids):
-        *_, alone = seeds.train_seeds(NETWORK, CONFIG, select(GRAPHS, own), [4], 2, 3)
+        *_, alone = seeds.train_seeds(NETWORK, CONFIG, select_graphs(GRAPHS, own), [4], 2, 3)
         close(
             jax.tree.map(lambda x, i=i: x[i], together.state.params), jax.tree.map(lambda x: x[0], alone.state.params)
         )
