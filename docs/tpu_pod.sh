@@ -10,12 +10,12 @@
 #     gcloud compute tpus tpu-vm ssh $TPU --worker=all --zone=$ZONE --command="cd jattn &&
 #         python3 -m venv .venv && .venv/bin/pip install --quiet -e . 'jax[tpu]'"
 #
-# The first machine alone writes the run's folder. Put it on a disk that outlives the pod, and the same command goes on
-# with the run on another one.
+# The first machine alone writes the run's folder. Put it on a disk that outlives the pod, and the same command resumes
+# the run on another one.
 
 set -euo pipefail
 : "${TPU:?is the name of the pod}" "${ZONE:?is where the pod is}" "${1:?names the experiment}"
 
 printf -v settings ' %q' "${@:2}"
 exec gcloud compute tpus tpu-vm ssh "$TPU" --zone="$ZONE" --worker=all \
-    --command="cd jattn && .venv/bin/python -m experiments.$1$settings --coordinator auto"
+    --command="cd jattn && .venv/bin/jattn $1$settings --coordinator auto"

@@ -15,7 +15,7 @@
 
 Every job is a run with a folder in --out, which also has its log.txt. The same command again skips finished jobs,
 resumes interrupted ones and tries failed ones again; with more presets, seeds, data seeds or values it makes the sweep
-larger. See docs/clusters.md.
+larger. See docs/how_to/clusters.md.
 """
 
 import csv

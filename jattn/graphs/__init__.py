@@ -1,6 +1,6 @@
-"""Graphs: building, checking and converting jraph's `GraphsTuple`s; edge weights by proximity.
+"""Graphs: building, checking and converting a `jraph.GraphsTuple`; edge weights by proximity.
 
-In jattn a set of graphs is one `jraph.GraphsTuple` with these fields:
+In jattn a set of graphs is one `jraph.GraphsTuple` with these fields::
 
     nodes      {"features": [nodes, features], "attention": [nodes]}   attention: the target, >= 0, all 0 if unknown
     edges      [edges]      weight of each directed edge; an undirected edge is listed in both directions

@@ -109,7 +109,7 @@ def test_what_slurm_refuses_is_an_error_that_says_why(fake, cluster, capsys):
 
 def test_the_sample_job_saves_before_its_time_ends_and_is_queued_again(tmp_path):
     commands = tmp_path / "bin"
-    program(commands / "python", f"trap 'exit 143' TERM; echo \"$@\" > {tmp_path}/ran; while :; do sleep 0.05; done")
+    program(commands / "jattn", f"trap 'exit 143' TERM; echo \"$@\" > {tmp_path}/ran; while :; do sleep 0.05; done")
     program(commands / "scontrol", f'echo "$@" >> {tmp_path}/scontrol')
     environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}
 
@@ -126,7 +126,7 @@ def test_the_sample_job_saves_before_its_time_ends_and_is_queued_again(tmp_path)
     assert not (tmp_path / "scontrol").exists()
     assert ended_by(signal.SIGUSR1) == 143
     assert (tmp_path / "scontrol").read_text() == "requeue 7\n"
-    assert (tmp_path / "ran").read_text() == "-m experiments.tu weak --tune 3 --out OUT\n"
+    assert (tmp_path / "ran").read_text() == "tu weak --tune 3 --out OUT\n"
 
 
 def test_who_waits_for_a_job_does_without_jax():

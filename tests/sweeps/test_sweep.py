@@ -261,7 +261,7 @@ def test_jobs_have_gpus_of_their_own(monkeypatch, tmp_path):
 def test_sweeps_of_the_documentation_are_understood(monkeypatch):
     found = []
     monkeypatch.setattr(sweep, "run", lambda asked, of, jobs: found.append(len(jobs)))
-    for text in ((ROOT / "docs/clusters.md").read_text(), sweep.__doc__):
+    for text in ((ROOT / "docs/how_to/clusters.md").read_text(), sweep.__doc__):
         for command in re.findall(r"^ *(?:python -m experiments\.|jattn )sweep (.*)$", text, re.MULTILINE):
             if "--summary" not in command:
                 sweep.main(shlex.split(command))
