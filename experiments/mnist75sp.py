@@ -23,7 +23,7 @@ from jraph import GraphsTuple
 from jattn._options import expect_at_least, setting
 from jattn.datasets import label_map, mnist75sp
 from jattn.datasets._mnist75sp import MNIST75sp
-from jattn.plots import ImageRow, ImageVariant, save, superpixel_figure
+from jattn.plots import ImageAttention, SegmentedImage, attention_on_images, save
 from jattn.training import Predictions
 
 from .run.command import Experiment
@@ -99,9 +99,9 @@ def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
             joined = slice(place * num_nodes + nodes.start, place * num_nodes + nodes.stop)
             channels = (subset.nodes["features"][nodes] * mnist.std + mnist.mean)[:, :3]
             predicted = int(predictions.prediction[0][place * len(label) + i].argmax())
-            variants[title(name)] = ImageVariant(channels, attention[joined], node_mask[joined], predicted)
-        rows.append(ImageRow(label_map(images[i]), graphs.nodes["attention"][nodes], int(label[i]), variants))
-    save(superpixel_figure(rows), path)
+            variants[title(name)] = ImageAttention(channels, attention[joined], node_mask[joined], predicted)
+        rows.append(SegmentedImage(label_map(images[i]), graphs.nodes["attention"][nodes], int(label[i]), variants))
+    save(attention_on_images(rows), path)
 
 
 SUPERVISED = with_changes(

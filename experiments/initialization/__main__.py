@@ -35,8 +35,8 @@ from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.devices import configure_jax
-from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty
+from ..run.figures import try_to_draw
 from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
 from ..run.groups import name_flag
 from ..run.identity import fingerprint

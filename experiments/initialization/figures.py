@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from ..run.figures import CURVES, draw_band, style_axes
+from jattn.plots._style import CURVES, draw_band, style_axes
+
 from .projections import COSINE_THRESHOLD, common_scales
 
 MEASURES = {
@@ -110,11 +111,11 @@ def auc_figure(points: Sequence[Row]) -> Figure:
 
 
 def share_figure(shares: Sequence[Row], marked: Sequence[int]) -> Figure:
-    """The percentage of draws whose cosine with the optimum is above 0.5, against the number of colours.
+    """The percentage of draws whose cosine with the optimum is above 0.5, against the number of colors.
 
     Args:
       shares: rows of `good_share.csv`.
-      marked: numbers of colours to mark.
+      marked: numbers of colors to mark.
     """
     figure = Figure(figsize=(4.6, 3.4), dpi=130, layout="constrained")
     axes = figure.subplots()
@@ -130,7 +131,7 @@ def share_figure(shares: Sequence[Row], marked: Sequence[int]) -> Figure:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_ylim(bottom=-0.5)
     axes.legend(frameon=False, fontsize=9, loc="center right")
-    _style(axes, f"initial p with cosine above {COSINE_THRESHOLD:g} (%)", "number of colours n")
+    _style(axes, f"initial p with cosine above {COSINE_THRESHOLD:g} (%)", "number of colors n")
     return figure
 
 
@@ -208,7 +209,7 @@ def _markers(points: Sequence[Row]) -> list[Artist]:
 
 
 def _legend(figure: Figure, points: Sequence[Row], more: Sequence[Artist]) -> None:
-    """Adds one legend under all panels: a colour for each kind of supervision, then `more`."""
+    """Adds one legend under all panels: a color for each kind of supervision, then `more`."""
     kinds = [Patch(color=PALETTE[name], label=name) for name, _ in _by(points, "supervision")]
     figure.suptitle(f"COLORS, n = {points[0]['n']}", fontsize=11)
     handles = [*kinds, *more]

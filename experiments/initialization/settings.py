@@ -9,10 +9,10 @@ import numpy as np
 from jattn._cost_model import cost_model
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.nn import Precision
+from jattn.plots._style import CURVES
 
 from ..colors import GIN, PRESETS, Colors
 from ..run.devices import RunSettings
-from ..run.figures import CURVES
 from ..run.groups import Checked, with_changes
 from ..run.settings import GeneratedData
 from .projections import Distribution

@@ -24,8 +24,8 @@ from pathlib import Path
 from jattn.plots import save
 
 from ..run.command_line import parse_settings
-from ..run.drawing import try_to_draw
 from ..run.errors import expect_no_empty, fail
+from ..run.figures import try_to_draw
 from ..run.folder import RunError, read_config
 from ..run.groups import flat, name_flag
 from ..run.program import as_typed, job_command, program

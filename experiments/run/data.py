@@ -49,7 +49,8 @@ def draw_examples(
         np.asarray(x[0]) for x in (predictions.prediction, predictions.attention[0], predictions.node_masks[0])
     )
     prediction = output[:, 0] if output.shape[1] == 1 else output.argmax(-1)
-    plots.save(plots.attention_figure(join(subsets), prediction, attention, node_mask, ids, titles), path)
+    figure = plots.attention_on_graphs(join(subsets), attention, node_mask, prediction, ids=ids, titles=titles)
+    plots.save(figure, path)
 
 
 class Data(NamedTuple):

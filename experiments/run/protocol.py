@@ -22,7 +22,7 @@ from jattn.types import Params, Task
 
 from . import figures
 from .data import Data
-from .drawing import try_to_draw
+from .figures import try_to_draw
 from .folder import (
     MetricsLog,
     Run,

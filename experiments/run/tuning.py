@@ -27,8 +27,8 @@ from jattn.training import predict_seeds, train_seeds
 from jattn.types import Task
 
 from . import figures
-from .drawing import try_to_draw
 from .errors import fail
+from .figures import try_to_draw
 from .folder import RunError
 from .groups import Checked, with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of

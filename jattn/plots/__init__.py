@@ -1,6 +1,22 @@
-"""Figures of attention on graphs and on images, by matplotlib; `save` writes them to files."""
+"""Plots of attention, training and accuracy, by matplotlib; `save` writes a figure to a file.
 
-from jattn.plots._graphs import ATTENTION, attention_figure, save
-from jattn.plots._superpixels import ImageRow, ImageVariant, superpixel_figure
+Plots of one panel take `ax`, by default pyplot's current axes, and return the axes. Plots of several panels return a
+`Figure`.
+"""
 
-__all__ = ["ATTENTION", "ImageRow", "ImageVariant", "attention_figure", "save", "superpixel_figure"]
+from jattn.plots._accuracy import accuracy_by_label, accuracy_by_size
+from jattn.plots._graphs import ATTENTION, attention_on_graphs, save
+from jattn.plots._images import ImageAttention, SegmentedImage, attention_on_images
+from jattn.plots._training import training_curves
+
+__all__ = [
+    "ATTENTION",
+    "ImageAttention",
+    "SegmentedImage",
+    "accuracy_by_label",
+    "accuracy_by_size",
+    "attention_on_graphs",
+    "attention_on_images",
+    "save",
+    "training_curves",
+]

@@ -21,44 +21,50 @@ from jattn.plots._layout import stress_layout
 
 ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
+DRAWN = 10  # graphs, where none are named
 
 
-def attention_figure(
+def attention_on_graphs(
     graphs: GraphsTuple,
-    prediction: Num[np.ndarray, " graphs"],
     attention: Float[np.ndarray, " nodes"],
-    node_mask: Bool[np.ndarray, " nodes"],
-    ids: Sequence[int],
+    node_mask: Bool[np.ndarray, " nodes"] | None = None,
+    prediction: Num[np.ndarray, " graphs"] | None = None,
+    *,
+    ids: Sequence[int] | None = None,
     titles: Sequence[str] = (),
     position: Float[np.ndarray, "nodes 2"] | None = None,
 ) -> Figure:
-    """Draws some graphs of a split, with nodes coloured by attention relative to the largest of their graph.
+    """Draws some graphs of a split, with nodes colored by attention relative to the largest of their graph.
 
     Nodes with target attention have a ring; dropped nodes are small and hollow. Heavier edges are darker.
 
     Args:
       graphs: the split, on the host.
-      prediction: a number or a class for each graph.
       attention: alpha of one pooling layer.
-      node_mask: the nodes that this layer kept.
-      ids: indices of the graphs to draw, at least one.
+      node_mask: the nodes that this layer kept. Default: all.
+      prediction: a number or a class for each graph, for the titles.
+      ids: indices of the graphs to draw, at least one. Default: the first ten, or all if there are fewer.
       titles: a name for each of them, put before the text of the panel's title.
       position: positions of the nodes, x to the right and y upwards. Default: a layout from the edges.
 
     Returns:
-      The figure: one panel per graph, then a colour bar.
+      The figure: one panel per graph, then a color bar.
 
     Raises:
-      ValueError: there are no ids or one is out of range, edges are not listed, or titles and ids differ in number.
+      ValueError: there are no ids or one is out of range, an array does not have an entry for each node or graph, edges
+        are not listed, or titles and ids differ in number.
 
     >>> from jattn import from_arrays
     >>> graph = from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])
-    >>> figure = attention_figure(graph, np.array([1.0]), np.array([0.9, 0.1]), np.array([True, False]), ids=[0])
+    >>> figure = attention_on_graphs(graph, np.array([0.9, 0.1]), prediction=np.array([1.0]))
     >>> print(figure.axes[0].get_title())
     2 nodes
     label 0, predicted 1
     """
+    ids = range(min(len(graphs.n_node), DRAWN)) if ids is None else ids
+    node_mask = np.ones(int(np.sum(graphs.n_node)), bool) if node_mask is None else node_mask
     _expect_drawable(graphs, ids, titles)
+    _expect_lengths(graphs, attention=attention, node_mask=node_mask, prediction=prediction, position=position)
     columns = min(len(ids), 5)
     rows = -(-len(ids) // columns)
     figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
@@ -74,7 +80,8 @@ def attention_figure(
         target = graphs.nodes["attention"][nodes] > 0
         _draw_graph(axes, xy, ends, graphs.edges[edges], attention[nodes], node_mask[nodes], target)
         size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
-        answer = f"label {_number(graphs.globals['label'][i])}, predicted {_number(prediction[i])}"
+        answer = f"label {_number(graphs.globals['label'][i])}"
+        answer += "" if prediction is None else f", predicted {_number(prediction[i])}"
         axes.set_title(f"{name}: {size}\n{answer}" if name else f"{size}\n{answer}", fontsize=9)
     _draw_color_bar(figure, panels, rows)
     _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
@@ -89,6 +96,15 @@ def _expect_drawable(graphs: GraphsTuple, ids: Sequence[int], titles: Sequence[s
         raise ValueError(f"titles: expected none or {len(ids)}, one per graph, got {len(titles)}")
     if isinstance(graphs.edges, Proximity):
         raise ValueError("graphs: their edges are not listed; `list_edges(graphs)` lists them")
+
+
+def _expect_lengths(graphs: GraphsTuple, **arrays: np.ndarray | None) -> None:
+    """Raises `ValueError` for an array, by name, without one row for each node, or graph if it is the prediction."""
+    for name, array in arrays.items():
+        count = len(graphs.n_node) if name == "prediction" else int(np.sum(graphs.n_node))
+        if array is not None and len(array) != count:
+            each = "graph" if name == "prediction" else "node"
+            raise ValueError(f"{name}: expected {count} rows, one per {each}, got {len(array)}")
 
 
 def _draw_color_bar(figure: Figure, panels: Any, rows: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from cases import slow
 
 from experiments import colors
-from experiments.run.drawing import try_to_draw
+from experiments.run.figures import try_to_draw
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
 from jattn.io import write_json

@@ -22,7 +22,7 @@ BORDER, WRONG = "0.5", TARGET
 HATCHED: dict[str, Any] = {"facecolor": "white", "edgecolor": to_rgba(DROPPED, 0.7), "hatch": "/////", "linewidth": 0}
 
 
-class ImageVariant(NamedTuple):
+class ImageAttention(NamedTuple):
     """One variant of an image's graph, such as a noisy one, with attention and prediction for it.
 
     Attributes:
@@ -38,7 +38,7 @@ class ImageVariant(NamedTuple):
     predicted: int
 
 
-class ImageRow(NamedTuple):
+class SegmentedImage(NamedTuple):
     """An image to draw.
 
     Attributes:
@@ -52,28 +52,28 @@ class ImageRow(NamedTuple):
     segments: Int[np.ndarray, "height width"]
     target: Float[np.ndarray, " nodes"]
     label: int
-    variants: Mapping[str, ImageVariant]
+    variants: Mapping[str, ImageAttention]
     title: str = ""
 
 
-def superpixel_figure(images: Sequence[ImageRow]) -> Figure:
+def attention_on_images(images: Sequence[SegmentedImage]) -> Figure:
     """Draws images as superpixels, one per row: target attention, then the input and the attention of each variant.
 
-    Attention and target are coloured relative to the largest of their graph; NaN counts as 0. Dropped superpixels are
-    hatched. A wrong prediction has a cross and a coloured frame around its attention.
+    Attention and target are colored relative to the largest of their graph; NaN counts as 0. Dropped superpixels are
+    hatched. A wrong prediction has a cross and a colored frame around its attention.
 
     Args:
       images: at least one, with variants of the same names. Sizes may differ.
 
     Returns:
-      The figure: its panels row by row, then a colour bar. Without any target attention there are no target panels.
+      The figure: its panels row by row, then a color bar. Without any target attention there are no target panels.
 
     Raises:
       ValueError: there are no images, names of variants differ, or an array does not have one entry per superpixel.
 
-    >>> variant = ImageVariant(np.array([[0.2], [0.8]]), np.array([0.1, 0.9]), np.array([False, True]), predicted=3)
-    >>> row = ImageRow(np.array([[0, 1]]), target=np.array([0.0, 1.0]), label=3, variants={"clean": variant})
-    >>> [axes.get_title() for axes in superpixel_figure([row]).axes[:3]]
+    >>> variant = ImageAttention(np.array([[0.2], [0.8]]), np.array([0.1, 0.9]), np.array([False, True]), predicted=3)
+    >>> row = SegmentedImage(np.array([[0, 1]]), target=np.array([0.0, 1.0]), label=3, variants={"clean": variant})
+    >>> [axes.get_title() for axes in attention_on_images([row]).axes[:3]]
     ['target', 'input', 'attention']
     """
     if not images:
@@ -96,10 +96,10 @@ def superpixel_figure(images: Sequence[ImageRow]) -> Figure:
 
 
 def _panels(
-    images: Sequence[ImageRow], texts: Sequence[str], has_target: bool, variants: int
+    images: Sequence[SegmentedImage], texts: Sequence[str], has_target: bool, variants: int
 ) -> tuple[Figure, list[list[Axes]]]:
     """A figure and its panels, row by row."""
-    # In inches, panels and gaps in turn; the colour bar and the legend are below the panels.
+    # In inches, panels and gaps in turn; the color bar and the legend are below the panels.
     widths = ([PANEL, 0.2] * has_target + [PANEL, 0.06, PANEL, 0.2] * variants)[:-1]
     heights = [size for image in images for size in (PANEL * _aspect_ratio(image.segments), 0.27)]
     left, bottom = 0.2 + 0.08 * max(len(line) for text in texts for line in text.split("\n")), 0.75
@@ -132,7 +132,7 @@ def _draw_headings(panels: Sequence[Axes], names: Sequence[str], has_target: boo
         axes.annotate(name, (0, 1), (0, 18), xycoords="axes fraction", **style)
 
 
-def _expect_drawable(image: ImageRow, names: Sequence[str], argument: str) -> None:
+def _expect_drawable(image: SegmentedImage, names: Sequence[str], argument: str) -> None:
     """Raises `ValueError`, naming the argument, unless all arrays of an image fit together."""
     segments = image.segments
     if segments.ndim != 2 or not segments.size:
@@ -158,7 +158,7 @@ def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
     return min(max(height / width, 0.3), 3)
 
 
-def _draw_variant(channels: Axes, attention: Axes, image: ImageRow, variant: ImageVariant) -> None:
+def _draw_variant(channels: Axes, attention: Axes, image: SegmentedImage, variant: ImageAttention) -> None:
     rgb = np.broadcast_to(np.clip(np.nan_to_num(variant.channels), 0, 1), (len(variant.channels), 3))
     _fill(channels, image.segments, rgb)
     colors = _colors(variant.attention)
@@ -178,7 +178,7 @@ def _colors(attention: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, "nodes 
 
 
 def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np.ndarray, "nodes channels"]) -> None:
-    """Draws superpixels in their colours, with thin lines between them."""
+    """Draws superpixels in their colors, with thin lines between them."""
     axes.imshow(colors[segments], interpolation="nearest")
     y, x = np.nonzero(segments[:, 1:] != segments[:, :-1])
     upright = np.stack([x + 0.5, y - 0.5, x + 0.5, y + 0.5], 1)
@@ -191,7 +191,7 @@ def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np
 
 
 def _draw_legend(figure: Figure) -> None:
-    """Colour bar and legend, in the lowest 0.75 inches."""
+    """Color bar and legend, in the lowest 0.75 inches."""
     height = figure.get_figheight()
     axes = figure.add_axes((0.25, 0.63 / height, 0.5, 0.1 / height))
     bar = figure.colorbar(ScalarMappable(cmap=ATTENTION), cax=axes, orientation="horizontal")

@@ -6,7 +6,7 @@ import pytest
 from pictures import assert_only_picture
 
 from jattn.graphs import Proximity, from_arrays
-from jattn.plots import attention_figure, save
+from jattn.plots import attention_on_graphs, save
 from jattn.plots._layout import stress_layout
 
 
@@ -18,12 +18,12 @@ def random_graph(rng, count, label=0):
 
 
 def split(*sizes):
-    """Graphs of these sizes with a prediction for each and, for their nodes, random attention and random drops."""
+    """Graphs of these sizes with random attention and random drops for their nodes, and a prediction for each."""
     rng = np.random.default_rng(0)
     graphs = jraph.batch_np([random_graph(rng, count, label) for label, count in enumerate(sizes)])
     nodes = int(graphs.n_node.sum())
     prediction = np.arange(len(sizes)) + 0.25
-    return graphs, prediction, rng.random(nodes).astype(np.float32), rng.random(nodes) < 0.5
+    return graphs, rng.random(nodes).astype(np.float32), rng.random(nodes) < 0.5, prediction
 
 
 def panels(figure):
@@ -32,20 +32,22 @@ def panels(figure):
 
 def test_a_panel_for_each_graph(tmp_path):
     data = split(0, 1, 2, 30, 200)
-    figure = attention_figure(*data, ids=[4, 0, 1], titles=["Large", "Empty", "One"])
+    figure = attention_on_graphs(*data, ids=[4, 0, 1], titles=["Large", "Empty", "One"])
     assert panels(figure) == [
         "Large: 200 nodes\nlabel 4, predicted 4.25",
         "Empty: 0 nodes\nlabel 0, predicted 0.25",
         "One: 1 node\nlabel 1, predicted 1.25",
     ]
     assert figure.axes[-1].get_ylabel() == "attention / largest of the graph"
-    save(attention_figure(*data, ids=[0, 1, 2, 3, 4, 3, 2]), tmp_path / "graphs.png")
+    save(attention_on_graphs(*data, ids=[0, 1, 2, 3, 4, 3, 2]), tmp_path / "graphs.png")
     assert_only_picture(tmp_path / "graphs.png")
 
 
 def test_kept_dropped_and_target_nodes_are_drawn_apart():
-    graphs, prediction, attention, kept = split(5, 40)
-    edges, dropped, filled, rings = attention_figure(graphs, prediction, attention, kept, [1]).axes[0].collections
+    graphs, attention, kept, prediction = split(5, 40)
+    edges, dropped, filled, rings = (
+        attention_on_graphs(graphs, attention, kept, prediction, ids=[1]).axes[0].collections
+    )
     kept, target = kept[5:], graphs.nodes["attention"][5:] > 0
     assert len(edges.get_segments()) == graphs.n_edge[1] // 2
     assert [len(nodes.get_offsets()) for nodes in (dropped, filled, rings)] == [(~kept).sum(), kept.sum(), target.sum()]
@@ -54,15 +56,24 @@ def test_kept_dropped_and_target_nodes_are_drawn_apart():
 
 @pytest.mark.parametrize("value", [0.0, np.nan])
 def test_attention_without_a_maximum_is_drawn(value, tmp_path):
-    graphs, prediction, attention, kept = split(6)
-    save(attention_figure(graphs, prediction * np.nan, attention * 0 + value, kept, [0]), tmp_path / "graphs.png")
+    graphs, attention, kept, prediction = split(6)
+    figure = attention_on_graphs(graphs, attention * 0 + value, kept, prediction * np.nan)
+    save(figure, tmp_path / "graphs.png")
     assert_only_picture(tmp_path / "graphs.png")
+
+
+def test_attention_alone_is_enough():
+    graphs, attention, _, _ = split(*range(1, 13))
+    figure = attention_on_graphs(graphs, attention)
+    assert panels(figure)[:2] == ["1 node\nlabel 0", "2 nodes\nlabel 1"]
+    assert len(panels(figure)) == 10
+    assert all(len(axes.collections[1].get_offsets()) == 0 for axes in figure.axes[:10])  # nothing is dropped
 
 
 def test_given_positions_are_used():
     data = split(3, 4)
     position = np.random.default_rng(0).random((7, 2))
-    _, dropped, filled, _ = attention_figure(*data, ids=[1], position=position).axes[0].collections
+    _, dropped, filled, _ = attention_on_graphs(*data, ids=[1], position=position).axes[0].collections
     drawn = np.concatenate([dropped.get_offsets(), filled.get_offsets()])
     assert sorted(map(tuple, drawn)) == sorted(map(tuple, position[3:]))
 
@@ -70,18 +81,33 @@ def test_given_positions_are_used():
 @pytest.mark.parametrize("ids", [[], [2], [-1]])
 def test_ids_without_a_graph_are_refused(ids):
     with pytest.raises(ValueError, match="from 0 to 1"):
-        attention_figure(*split(3, 4), ids=ids)
+        attention_on_graphs(*split(3, 4), ids=ids)
 
 
 def test_edges_that_follow_from_positions_have_to_be_listed():
     graphs, *drawn = split(3)
     with pytest.raises(ValueError, match=r"`list_edges\(graphs\)` lists them"):
-        attention_figure(graphs._replace(edges=Proximity(1.0)), *drawn, [0])
+        attention_on_graphs(graphs._replace(edges=Proximity(1.0)), *drawn, ids=[0])
+
+
+BAD = {
+    "attention: expected 7 rows, one per node, got 6": {"attention": np.ones(6)},
+    "node_mask: expected 7 rows, one per node, got 8": {"node_mask": np.ones(8, bool)},
+    "prediction: expected 2 rows, one per graph, got 7": {"prediction": np.ones(7)},
+    "position: expected 7 rows, one per node, got 2": {"position": np.ones((2, 2))},
+}
+
+
+@pytest.mark.parametrize(("message", "arrays"), BAD.items(), ids=BAD)
+def test_an_array_of_another_length_is_named(message, arrays, unchecked_types):
+    graphs, attention, _, _ = split(3, 4)
+    with pytest.raises(ValueError, match=message):
+        attention_on_graphs(graphs, **{"attention": attention} | arrays)
 
 
 def test_a_title_too_many_is_refused():
     with pytest.raises(ValueError, match="one per graph, got 2"):
-        attention_figure(*split(3, 4), ids=[0], titles=["a", "b"])
+        attention_on_graphs(*split(3, 4), ids=[0], titles=["a", "b"])
 
 
 def test_layout_of_a_path_is_straight_and_evenly_spaced():
@@ -98,8 +124,8 @@ def test_layout_parts_components_and_twins():
 
 
 def test_rings_are_explained_where_there_is_a_target():
-    graphs, prediction, attention, kept = split(5, 6)
+    graphs, attention, kept, prediction = split(5, 6)
     for here in (True, False):
         graphs.nodes["attention"][:] = here
-        (legend,) = attention_figure(graphs, prediction, attention, kept, [0]).legends
+        (legend,) = attention_on_graphs(graphs, attention, kept, prediction, ids=[0]).legends
         assert ("has target attention" in [text.get_text() for text in legend.get_texts()]) == here

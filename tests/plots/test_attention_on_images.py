@@ -6,15 +6,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.image import imread
 
-from jattn.plots import ATTENTION, ImageRow, ImageVariant, save, superpixel_figure
-from jattn.plots._superpixels import WRONG
+from jattn.plots import ATTENTION, ImageAttention, SegmentedImage, attention_on_images, save
+from jattn.plots._images import WRONG
 
 SQUARES = np.kron(np.arange(4).reshape(2, 2), np.ones((3, 4), int))  # four superpixels of 3 x 4 pixels
 
 
 def view(count, channels=3, predicted=7, seed=0):
     rng = np.random.default_rng(seed)
-    return ImageVariant(
+    return ImageAttention(
         channels=rng.random((count, channels), np.float32),
         attention=rng.random(count, np.float32),
         node_mask=np.arange(count) % 3 > 0,
@@ -26,7 +26,7 @@ def shown(segments=SQUARES, label=7, title="", **views):
     """An image with random target attention."""
     count = segments.max() + 1
     views = views or {"clean": view(count)}
-    return ImageRow(segments, np.random.default_rng(9).random(count, np.float32), label, views, title)
+    return SegmentedImage(segments, np.random.default_rng(9).random(count, np.float32), label, views, title)
 
 
 def panels(figure):
@@ -50,7 +50,7 @@ def assert_only_picture(path):
     assert path.stat().st_size < 500_000
 
 
-ONE = ImageVariant(np.full((1, 1), 0.5), np.ones(1), np.ones(1, bool), predicted=0)
+ONE = ImageAttention(np.full((1, 1), 0.5), np.ones(1), np.ones(1, bool), predicted=0)
 ODD = {
     "one pixel": shown(np.zeros((1, 1), int), only=ONE),
     "one row": shown(np.arange(40)[None], wide=view(40)),
@@ -66,19 +66,19 @@ ODD = {
 
 @pytest.mark.parametrize("image", ODD.values(), ids=ODD)
 def test_odd_images_are_drawn(image, tmp_path):
-    save(superpixel_figure([image]), tmp_path / "digits.png")
+    save(attention_on_images([image]), tmp_path / "digits.png")
     assert_only_picture(tmp_path / "digits.png")
 
 
 def test_images_of_other_sizes_are_drawn_together(tmp_path):
     images = [shown(np.arange(12).reshape(size), noisy=view(12)) for size in [(3, 4), (12, 1), (1, 12)]]
-    save(superpixel_figure(images), tmp_path / "digits.png")
+    save(attention_on_images(images), tmp_path / "digits.png")
     assert_only_picture(tmp_path / "digits.png")
 
 
 def test_a_row_for_each_image_with_its_target_and_its_views():
     views = {"clean": view(4), "noisy": view(4, predicted=3), "noisy colour": view(4, predicted=7)}
-    rows = panels(superpixel_figure([shown(**views), shown(title="test 5", label=3, **views)]))
+    rows = panels(attention_on_images([shown(**views), shown(title="test 5", label=3, **views)]))
     assert [axes.get_title() for axes in rows[0]] == ["target"] + ["input", "attention"] * 3
     assert [text.get_text() for axes in rows[0] for text in axes.texts] == list(views)
     assert [row[0].get_ylabel() for row in rows] == ["label 7", "test 5\nlabel 3"]
@@ -91,7 +91,7 @@ def test_a_row_for_each_image_with_its_target_and_its_views():
 
 def test_views_are_found_by_name_in_any_order():
     a, b = view(4, seed=1), view(4, seed=2)
-    first, second = panels(superpixel_figure([shown(a=a, b=b), shown(b=b, a=a)]))
+    first, second = panels(attention_on_images([shown(a=a, b=b), shown(b=b, a=a)]))
     for one, other in zip(first, second, strict=True):
         assert np.array_equal(pixels(one), pixels(other))
 
@@ -99,7 +99,7 @@ def test_views_are_found_by_name_in_any_order():
 def test_a_superpixel_is_filled_with_its_channels_within_0_to_1():
     colored = view(4)._replace(channels=np.array([[0, 0.5, 1], [-1, 0.2, 3], [0, 0, 0], [1, 1, 1]]))
     gray = view(4)._replace(channels=np.array([[0.1], [0.2], [-0.3], [1.4]]))
-    _, of_colored, _, of_gray, _ = panels(superpixel_figure([shown(colored=colored, gray=gray)]))[0]
+    _, of_colored, _, of_gray, _ = panels(attention_on_images([shown(colored=colored, gray=gray)]))[0]
     assert np.array_equal(pixels(of_colored), np.array([[0, 0.5, 1], [0, 0.2, 1], [0, 0, 0], [1, 1, 1]])[SQUARES])
     assert np.array_equal(pixels(of_gray), np.array([[0.1] * 3, [0.2] * 3, [0] * 3, [1] * 3])[SQUARES])
 
@@ -107,20 +107,20 @@ def test_a_superpixel_is_filled_with_its_channels_within_0_to_1():
 def test_attention_and_target_are_coloured_relative_to_the_largest_of_the_graph():
     clean = view(4)._replace(attention=np.array([0.01, 0.02, 0, 0.04]), node_mask=np.ones(4, bool))
     image = shown(clean=clean)._replace(target=np.array([0.5, 0, 0, 0.5]))
-    target, _, attention = panels(superpixel_figure([image]))[0]
+    target, _, attention = panels(attention_on_images([image]))[0]
     assert np.array_equal(pixels(attention), ATTENTION(np.array([0.25, 0.5, 0, 1.0]))[SQUARES])
     assert np.array_equal(pixels(target), ATTENTION(np.array([1.0, 0, 0, 1]))[SQUARES])
 
 
 def test_attention_that_is_nan_is_coloured_as_zero():
     nan = view(4)._replace(attention=np.array([np.nan, 1, 2, np.nan]), node_mask=np.ones(4, bool))
-    attention = panels(superpixel_figure([shown(nan=nan)]))[0][-1]
+    attention = panels(attention_on_images([shown(nan=nan)]))[0][-1]
     assert np.array_equal(pixels(attention), ATTENTION(np.array([0, 0.5, 1, 0]))[SQUARES])
 
 
 def test_dropped_superpixels_show_the_hatching_behind_them():
     kept = np.array([True, False, False, True])
-    figure = superpixel_figure([shown(clean=view(4)._replace(node_mask=kept))])
+    figure = attention_on_images([shown(clean=view(4)._replace(node_mask=kept))])
     target, channels, attention = panels(figure)[0]
     assert np.array_equal(pixels(attention)[..., 3] == 1, kept[SQUARES])
     assert set(pixels(attention)[..., 3].ravel()) == {0, 1}
@@ -133,7 +133,7 @@ def test_dropped_superpixels_show_the_hatching_behind_them():
 def test_the_picture_itself_has_the_colours_and_hatches():
     clean = view(4)._replace(node_mask=np.array([True, False, True, True]))
     image = shown(clean=clean)
-    figure = superpixel_figure([image])
+    figure = attention_on_images([image])
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     picture = np.asarray(canvas.buffer_rgba()) / 255
@@ -158,7 +158,7 @@ def test_the_picture_itself_has_the_colours_and_hatches():
 
 def test_lines_part_superpixels_and_nothing_else():
     segments = np.array([[0, 0, 1], [0, 2, 2]])
-    for axes in panels(superpixel_figure([shown(segments, clean=view(3))]))[0]:
+    for axes in panels(attention_on_images([shown(segments, clean=view(3))]))[0]:
         (lines,) = axes.collections
         ends = sorted(tuple(map(tuple, line)) for line in lines.get_segments())
         assert ends == [
@@ -171,7 +171,7 @@ def test_lines_part_superpixels_and_nothing_else():
 
 def test_wrong_predictions_have_a_cross_and_a_frame():
     image = shown(right=view(4, predicted=7), wrong=view(4, predicted=np.int32(1)))
-    figure = superpixel_figure([image])
+    figure = attention_on_images([image])
     _, _, right, channels, wrong = panels(figure)[0]
     assert (right.get_xlabel(), wrong.get_xlabel()) == ("predicted 7", "predicted 1 ✗")
     assert wrong.xaxis.label.get_color() == WRONG != right.xaxis.label.get_color()
@@ -182,8 +182,8 @@ def test_wrong_predictions_have_a_cross_and_a_frame():
 
 def test_targets_are_left_out_where_no_image_has_one():
     without = shown()._replace(target=np.zeros(4))
-    assert [axes.get_title() for axes in panels(superpixel_figure([without]))[0]] == ["input", "attention"]
-    first, second = panels(superpixel_figure([without, shown()]))
+    assert [axes.get_title() for axes in panels(attention_on_images([without]))[0]] == ["input", "attention"]
+    first, second = panels(attention_on_images([without, shown()]))
     assert len(first) == len(second) == 3
     assert np.array_equal(pixels(first[0]), ATTENTION(np.zeros(4))[SQUARES])
 
@@ -191,7 +191,7 @@ def test_targets_are_left_out_where_no_image_has_one():
 @pytest.mark.parametrize(("count", "names"), [(1, ["clean"]), (6, ["clean", "noisy", "noisy colour"])])
 def test_nothing_lies_outside_the_picture_or_over_another_panel(count, names):
     images = [shown(title=f"test {i}", **{name: view(4, predicted=8) for name in names}) for i in range(count)]
-    figure = superpixel_figure(images)
+    figure = attention_on_images(images)
     renderer = FigureCanvasAgg(figure).get_renderer()
     boxes = [axes.get_tightbbox(renderer) for axes in figure.axes] + [figure.legends[0].get_window_extent(renderer)]
     for i, box in enumerate(boxes):
@@ -203,7 +203,7 @@ def test_nothing_lies_outside_the_picture_or_over_another_panel(count, names):
 def test_what_was_given_is_not_changed():
     clean = view(4)
     before = [np.array(array) for array in clean]
-    superpixel_figure([shown(clean=clean)])
+    attention_on_images([shown(clean=clean)])
     assert all(np.array_equal(one, other) for one, other in zip(clean, before, strict=True))
 
 
@@ -227,11 +227,11 @@ BAD = {
 @pytest.mark.parametrize(("message", "images"), BAD.items(), ids=range(len(BAD)))
 def test_what_does_not_go_together_is_refused(message, images):
     with pytest.raises(ValueError, match=message):
-        superpixel_figure(images)
+        attention_on_images(images)
 
 
 def test_failing_to_write_leaves_the_old_picture(tmp_path):
     (tmp_path / "digits.unknown").write_text("old")
     with pytest.raises(ValueError, match="unknown"):
-        save(superpixel_figure([shown()]), tmp_path / "digits.unknown")
+        save(attention_on_images([shown()]), tmp_path / "digits.unknown")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

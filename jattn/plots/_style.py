@@ -1,0 +1,68 @@
+"""The style that all plots share: colors, grid, bands of one standard deviation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Num
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer, subset or run
+SPAN = "0.92"  # of a range of values, behind the curves
+
+
+def current_axes(ax: Axes | None) -> Axes:
+    """Returns `ax`, or pyplot's current axes if it is None."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt  # chooses a backend, which who passes axes may not want
+
+    return plt.gca()
+
+
+def style_axes(axes: Axes) -> None:
+    """Sets the grid, ticks and spines."""
+    axes.tick_params(which="both", labelsize=8)
+    axes.grid(color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def whole_numbers(most: int) -> MaxNLocator:
+    """Returns a locator of at most so many ticks at whole numbers."""
+    return MaxNLocator(most, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
+
+
+def draw_band(
+    axes: Axes,
+    x: Sequence[float] | Num[np.ndarray, " points"],
+    mean: Float[np.ndarray, " points"],
+    std: Float[np.ndarray, " points"],
+    color: str,
+    marker: str = "",
+    label: str = "",
+) -> None:
+    """Draws a line through means, and a band of one standard deviation within 0 to 100 %."""
+    low, high = np.clip(mean - std, 0, 100), np.clip(mean + std, 0, 100)
+    if len(x) == 1:  # too narrow for a band
+        axes.vlines(x, low, high, color=color, alpha=0.4, linewidth=2)
+    axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+    axes.plot(x, mean, color=color, linewidth=1.5, marker=marker, markersize=4, label=label)
+
+
+def by_seed(name: str, values: Any, points: int) -> Float[np.ndarray, "points seeds"]:
+    """Returns values of one or several seeds as a matrix; None becomes NaN.
+
+    Args:
+      name: the argument, for errors.
+      values: [points] or [points, seeds].
+      points: how many points there have to be.
+
+    Raises:
+      ValueError: they have another shape.
+    """
+    array = np.asarray(values, float)
+    if array.ndim not in (1, 2) or len(array) != points:
+        raise ValueError(f"{name}: expected [{points}] or [{points}, seeds], got {list(array.shape)}")
+    return array.reshape(points, -1) if array.size else np.full((points, 1), np.nan)
