@@ -15,6 +15,7 @@ COMMANDS = {
     "sweep": "run presets, seeds and values of settings as independent jobs, here or on SLURM",
     "paper": "make the paper's tables and figures: table1, table2, table3, figures, all or status",
     "initialization": "study what attention on COLORS learns from its initial weights",
+    "pretrained": "list the ready-made models, show one's card, or make them from runs",
     "published": "evaluate the models that the paper's authors trained",
 }
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"jattn {__version__}")
     elif name in COMMANDS:
         module = f"{__package__}.{name}"
-        ending = ".__main__" if name in ("initialization", "paper") else ""
+        ending = ".__main__" if name in ("initialization", "paper", "pretrained") else ""
         importlib.import_module(f"{module}{ending}").main(rest)
     else:
         fail(f"command {name!r} is not known; {suggestion(name, COMMANDS)}")

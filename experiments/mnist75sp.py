@@ -72,7 +72,13 @@ class Mnist75sp(Settings):
             attention="nonzero" if self.attention.attention == "ground_truth" else "bright",
             noise_seed=self.data.noise_seed,
         )
-        return Data(mnist.splits, outputs=10, draw=lambda *arguments: _draw_digits(mnist, *arguments))
+        return Data(
+            mnist.splits,
+            outputs=10,
+            draw=lambda *arguments: _draw_digits(mnist, *arguments),
+            feature_mean=mnist.mean.tolist(),
+            feature_std=mnist.std.tolist(),
+        )
 
 
 def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:

@@ -6,6 +6,7 @@ Models: `Network` with `AttentionPoolingConfig` or `DiffPoolConfig`; for other n
 `ChebyGINConv` over a topology by `sparse_topology` or `block_topology`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`.
 Metrics: `accuracy`, `attention_auc`, `regression_errors`. Files: `save_network`, `load_network`.
+Ready-made models: `load_pretrained`, `pretrained_cards`.
 Costs of a device: `CostModel`, `use_cost_model`. Imported at first use: `jattn.datasets`, `jattn.plots`.
 """
 
@@ -34,7 +35,7 @@ from jattn.batching import (
 )
 from jattn.evaluation import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
 from jattn.graphs import OneHot, Proximity, check, from_arrays, from_dense, from_networkx, list_edges, select_graphs
-from jattn.io import load_network, save_network
+from jattn.io import PretrainedCard, PretrainedScores, load_network, load_pretrained, pretrained_cards, save_network
 from jattn.nn import (
     AttentionPooling,
     AttentionPoolingConfig,
@@ -88,6 +89,8 @@ __all__ = [
     "Packed",
     "PoolingResult",
     "Predictions",
+    "PretrainedCard",
+    "PretrainedScores",
     "Proximity",
     "RegressionErrors",
     "ScorerConfig",
@@ -119,6 +122,7 @@ __all__ = [
     "leave_one_out_seeds",
     "list_edges",
     "load_network",
+    "load_pretrained",
     "make_predict",
     "make_train",
     "normalize_target",
@@ -126,6 +130,7 @@ __all__ = [
     "pad",
     "predict_seeds",
     "prepare_seeds",
+    "pretrained_cards",
     "regression_errors",
     "save_network",
     "scatter",

@@ -63,6 +63,8 @@ class Data(NamedTuple):
       train_ids: for each draw of training graphs, those graphs of "train"; empty if all networks train on all of them.
         Each draw has networks of all seeds.
       test_ids: for each draw, the graphs of the joined test subsets that its networks are tested on.
+      feature_mean: mean that was subtracted from the features; empty if they are not normalized.
+      feature_std: standard deviation that they were divided by.
     """
 
     splits: Mapping[str, GraphsTuple]
@@ -70,6 +72,8 @@ class Data(NamedTuple):
     draw: Draw = draw_examples
     train_ids: Sequence[Int[np.ndarray, " _"]] = ()
     test_ids: Sequence[Int[np.ndarray, " _"]] = ()
+    feature_mean: Sequence[float] = ()
+    feature_std: Sequence[float] = ()
 
     def fingerprints(self) -> dict[str, str]:
         """Returns the fingerprints of all that results depend on, by name."""

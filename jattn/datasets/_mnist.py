@@ -49,14 +49,18 @@ def mnist(data_dir: str | os.PathLike[str] | None = None) -> MNIST:
       DownloadError: files can't be downloaded.
       ValueError: a file is damaged or not the expected one.
     """
-    files = fetch(HASHES, MIRRORS, cache_folder() / "mnist") if data_dir is None else _found(Path(data_dir))
-    train_images, train_labels, test_images, test_labels = files
+    train_images, train_labels, test_images, test_labels = mnist_files(data_dir)
     return MNIST(
         _read(train_images, TRAIN, SIDE, SIDE),
         _read_labels(train_labels, TRAIN),
         _read(test_images, TEST, SIDE, SIDE),
         _read_labels(test_labels, TEST),
     )
+
+
+def mnist_files(data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """The four files that `mnist` reads, in the order of `MNIST`; errors as there."""
+    return fetch(HASHES, MIRRORS, cache_folder() / "mnist") if data_dir is None else _found(Path(data_dir))
 
 
 def _found(folder: Path) -> list[Path]:

@@ -23,6 +23,7 @@ def generate_triangles(
     seed: int = 0,
     small_nodes: tuple[int, int] = (4, 25),
     large_nodes: tuple[int, int] = (26, 100),
+    degree_columns: int | None = None,
 ) -> dict[str, GraphsTuple]:
     r"""Draws TRIANGLES (Knyazev et al. 2019, section 3.1); no graph occurs twice in all splits.
 
@@ -34,7 +35,7 @@ def generate_triangles(
 
     .. math:: \alpha_i = T_i / \sum_j T_j, \quad T_i = \tfrac{1}{2} \sum_j A_{ij} (A A)_{ij}
 
-    Features are the one-hot degree, with columns for 0 to the highest degree of all splits.
+    Features are the one-hot degree.
 
     Args:
       train: number of training graphs.
@@ -43,6 +44,7 @@ def generate_triangles(
       seed: seed of all draws. Only the number of feature columns depends on the numbers of graphs of later splits.
       small_nodes: fewest and most nodes of a graph of "train", "validation" and "orig".
       large_nodes: fewest and most nodes of a graph of "large".
+      degree_columns: as for `published_triangles`.
 
     Returns:
       The splits "train", "validation", "orig" and "large", drawn in this order.
@@ -54,6 +56,7 @@ def generate_triangles(
     >>> sorted(splits["train"].globals["label"].tolist())
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
+    _expect_columns(degree_columns)
     check_sizes(
         {"train": train, "validation": validation, "test": test},
         {"small_nodes": small_nodes, "large_nodes": large_nodes},
@@ -71,7 +74,7 @@ def generate_triangles(
         for (split, (count, sizes)), stream in zip(plan.items(), streams, strict=True)
     }
     degrees = {name: np.bincount(split.senders, minlength=split.n_node.sum()) for name, split in splits.items()}
-    columns = max(int(degree.max(initial=0)) for degree in degrees.values()) + 1
+    columns = degree_columns or max(int(degree.max(initial=0)) for degree in degrees.values()) + 1
     return {
         name: split._replace(nodes={"features": _one_hot(degrees[name], columns), **split.nodes})
         for name, split in splits.items()
@@ -96,8 +99,7 @@ def published_triangles(path: str | os.PathLike[str], degree_columns: int | None
     >>> published_triangles("TRIANGLES.zip")["train"].n_node.shape  # doctest: +SKIP
     (30000,)
     """
-    if degree_columns is not None and degree_columns < 1:
-        raise ValueError(f"degree_columns={degree_columns}: expected at least 1")
+    _expect_columns(degree_columns)
     data = read_tu(path, "TRIANGLES")
     if data.graph_attributes is None or data.node_attributes is None or data.node_attributes.shape[1] != 1:
         raise ValueError(f"{path}: expected graph attributes (triangles) and one node attribute (attention)")
@@ -105,6 +107,11 @@ def published_triangles(path: str | os.PathLike[str], degree_columns: int | None
     degrees = np.bincount(data.senders, minlength=len(attention))
     features = _one_hot(degrees, int(degrees.max()) + 1 if degree_columns is None else degree_columns)
     return consecutive_splits(as_graphs(data, features, attention, data.graph_attributes[:, 0]), PUBLISHED)
+
+
+def _expect_columns(degree_columns: int | None) -> None:
+    if degree_columns is not None and degree_columns < 1:
+        raise ValueError(f"degree_columns={degree_columns}: expected at least 1")
 
 
 def _one_hot(degrees: np.ndarray, columns: int) -> np.ndarray:

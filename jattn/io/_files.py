@@ -27,18 +27,21 @@ def write_json(path: Path, value: Any) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, "utf-8"))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compress: bool = False) -> None:
     """Writes named arrays as an npz file, atomically.
+
+    Compression is worth its time for weights: those of dead units have decayed to 0.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_arrays(Path(folder) / "weights.npz", {"bias": np.zeros(2)})
     ...     read_arrays(Path(folder) / "weights.npz")
     {'bias': array([0., 0.])}
     """
+    save = np.savez_compressed if compress else np.savez
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
+            save(file, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
 
     write_atomically(path, write)
 

@@ -44,7 +44,7 @@ def save_network(path: str | Path, network: Network, params: Params) -> None:
     described = json.dumps(describe(network))
     _expect_no_surplus(network, params)
     arrays = {"/".join(name): array for name, array in flatten_dict(params).items()}
-    write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: described, **arrays})
+    write_arrays(Path(path), {FORMAT: KNOWN, NETWORK: described, **arrays}, compress=True)
 
 
 def _expect_no_surplus(network: Network, params: Params) -> None:
