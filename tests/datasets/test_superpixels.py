@@ -240,7 +240,8 @@ def test_ctrl_c_in_a_plain_script_ends_it_and_its_processes(tmp_path):
     time.sleep(0.25)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)  # it lasts until nobody holds the other ends of the pipes
-    assert errors.endswith("KeyboardInterrupt\n")
+    assert process.returncode == -signal.SIGINT
+    assert "\nKeyboardInterrupt\n" in errors  # a process that had not started yet may complain after it
 
 
 def count_cuts(monkeypatch):

@@ -34,6 +34,7 @@ def run(arguments, data_dir, out):
 
 
 @pytest.mark.default_xla
+@pytest.mark.slow
 def test_the_default_is_supervised(data_dir, tmp_path, capsys):
     results = run([], data_dir, tmp_path / "run")
     assert results["subsets"].keys() == {"orig", "noisy", "noisyc", "all"}

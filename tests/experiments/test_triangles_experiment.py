@@ -22,6 +22,7 @@ def run(arguments, out):
 
 
 @pytest.mark.default_xla
+@pytest.mark.slow
 def test_the_default_is_supervised_with_two_poolings_and_one_seed(tmp_path, capsys):
     results = run([], tmp_path / "run")
     assert results["subsets"].keys() == {"orig", "large", "all"}

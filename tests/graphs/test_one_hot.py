@@ -48,7 +48,7 @@ def test_it_stands_for_an_array():
     np.testing.assert_array_equal(np.asarray(beside), np.hstack([expected, np.full((3, 1), 0.5)]))
 
 
-@pytest.mark.parametrize("others", [slow(None), 2])
+@pytest.mark.parametrize("others", [slow(None), slow(2)])
 def test_training_predictions_and_labels_are_those_of_arrays(others):
     graphs, results = graphs_of(others), []
     check(graphs)

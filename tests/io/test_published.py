@@ -6,7 +6,6 @@ import json
 import jax
 import numpy as np
 import pytest
-from cases import slow
 
 from experiments import published
 from jattn.datasets import published_colors, published_triangles
@@ -28,7 +27,8 @@ def published_data(dataset, folder):
     return {name: splits[name] for name in ("orig", "large")}, 35000
 
 
-@pytest.mark.parametrize("name", [name if name == "colors_sup" else slow(name) for name in MODELS])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_published_model_gives_its_published_predictions(name, shared):
     model = load_published(shared / "published")[name]
     subsets, first = published_data(model.config["dataset"], shared / "data")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import USUAL, make_graph, pad
 from programs import NETWORKS, STORAGES, each_network, each_storage, params_of, total_loss
 
@@ -114,7 +115,7 @@ def test_leave_one_out_of_many_seeds_has_the_highest_precision_whatever_the_netw
 
 
 @each_storage
-@pytest.mark.parametrize("precision", ["default", "bfloat16"])
+@pytest.mark.parametrize("precision", [slow("default"), "bfloat16"])
 def test_training_asks_for_less_in_convolutions_alone(precision, storage):
     network, params = NETWORKS["chebygin"].at(precision), params_of("chebygin")
 
@@ -174,6 +175,7 @@ def test_training_precisions_are_known():
         TrainConfig(precision="half")
 
 
+@pytest.mark.slow
 def test_in_bfloat16_colors_are_learnt_as_in_float32():
     settings = with_changes(colors.PRESETS["supervised"], precision="bfloat16", learning_rate=3e-3)
     splits, network = generate_colors(3, 1000, 10, 200, 0), settings.network(1)

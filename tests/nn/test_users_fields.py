@@ -23,6 +23,7 @@ def with_fields(graphs):
     return graphs._replace(nodes={**graphs.nodes, "terms": terms}, globals={**graphs.globals, "id": ids})
 
 
+@pytest.mark.slow
 def test_fields_of_any_name_change_neither_training_nor_predictions():
     trained = []
     for graphs in (GRAPHS, with_fields(GRAPHS)):

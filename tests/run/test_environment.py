@@ -27,7 +27,7 @@ def python(*arguments, before="pass", unset=(), **variables):
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=120, text=True)
 
 
-@pytest.mark.parametrize("backend", ["nonsense", "module://matplotlib_inline.backend_inline", "tkagg"])
+@pytest.mark.parametrize("backend", ["nonsense", slow("module://matplotlib_inline.backend_inline"), slow("tkagg")])
 def test_a_command_starts_whatever_backend_is_asked_for(backend):
     shown = python("experiments.colors", "--help", MPLBACKEND=backend)
     assert shown.returncode == 0, shown.stderr
@@ -78,10 +78,10 @@ def test_interrupts_are_no_failures_of_a_picture(tmp_path):
     ("variables", "message"),
     [
         ({"JAX_PLATFORMS": "cuda"}, "error: JAX_PLATFORMS=cuda: jax finds no such device here, but cpu; unset the"),
-        ({"JAX_PLATFORMS": "tpu"}, "error: JAX_PLATFORMS=tpu: jax finds no such device here, but cpu; unset the"),
-        ({"JAX_NUM_CPU_DEVICES": "abc"}, "JAX_NUM_CPU_DEVICES=abc"),
+        slow({"JAX_PLATFORMS": "tpu"}, "error: JAX_PLATFORMS=tpu: jax finds no such device here, but cpu; unset the"),
+        slow({"JAX_NUM_CPU_DEVICES": "abc"}, "JAX_NUM_CPU_DEVICES=abc"),
         ({"JAX_NUM_CPU_DEVICES": "-1"}, "error: JAX_NUM_CPU_DEVICES=-1: expected at least 1; this machine has "),
-        ({"JAX_ENABLE_X64": "perhaps"}, "JAX_ENABLE_X64=perhaps"),
+        slow({"JAX_ENABLE_X64": "perhaps"}, "JAX_ENABLE_X64=perhaps"),
     ],
 )
 def test_a_variable_that_asks_for_what_is_not_there_is_an_error_of_a_line(variables, message, tmp_path):
@@ -97,7 +97,7 @@ def test_a_variable_that_asks_for_what_is_not_there_is_an_error_of_a_line(variab
 ASCII = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONIOENCODING": ""}
 
 
-@pytest.mark.parametrize("encoding", [ASCII, slow({"PYTHONIOENCODING": "ascii"})])
+@pytest.mark.parametrize("encoding", [slow(ASCII), slow({"PYTHONIOENCODING": "ascii"})])
 def test_tables_are_printed_where_output_has_no_plus_minus(encoding, tmp_path):
     shown = python("experiments.colors", *TINY, "--out", str(tmp_path / "run"), **encoding)
     assert shown.returncode == 0, shown.stderr

@@ -41,6 +41,7 @@ def rows(folder):
     return list(csv.DictReader((folder / "study.csv").read_text().splitlines()))
 
 
+@pytest.mark.slow
 def test_a_study_comes_before_training_and_never_sees_the_test_set(toy, tmp_path, monkeypatch):
     looked = []
 

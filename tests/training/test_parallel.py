@@ -9,6 +9,7 @@ import jraph
 import numpy as np
 import optax
 import pytest
+from cases import slow
 from graph_strategies import make_graph
 from programs import changed_costs
 
@@ -48,7 +49,7 @@ def alone():
     return order, state, (after.params, loss, predictions)
 
 
-@pytest.mark.parametrize("parts", [2, 3, 7])
+@pytest.mark.parametrize("parts", [slow(2), 3, slow(7)])
 def test_devices_that_share_batches_unevenly_take_the_same_steps(parts):
     order, state, expected = alone()
     batches, bucket = pack(GRAPHS, order, parts)
@@ -121,6 +122,7 @@ def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing():
     assert sum(done) == len(SIZES)
 
 
+@pytest.mark.slow
 def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch():
     graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (130, 3, 0, 158, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))
@@ -146,6 +148,7 @@ def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
     np.testing.assert_allclose(trained.loss[0], expected + auxiliary_loss(output.auxiliary[0], real), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_seeds_of_different_training_sets_train_as_each_alone():
     train_ids = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
     *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, train_ids=train_ids)
