@@ -12,6 +12,7 @@ COMMANDS = {
     "triangles": "count the triangles of a graph, with graphs up to four times larger in tests",
     "mnist75sp": "classify digits as graphs of superpixels, with noise in tests",
     "tu": "classify graphs of a data set of the TU collection, or of your own, with larger ones in tests",
+    "report": "write the report of a run again, or one that compares several runs",
     "sweep": "run presets, seeds and values of settings as independent jobs, here or on SLURM",
     "paper": "make the paper's tables and figures: table1, table2, table3, figures, all or status",
     "initialization": "study what attention on COLORS learns from its initial weights",

@@ -29,6 +29,7 @@ from jattn.training import Predictions
 from .run.command import Experiment
 from .run.data import Data
 from .run.groups import with_changes
+from .run.samples import NodeView
 from .run.settings import DataSettings, EvaluationSettings, Settings
 from .run.tables import title
 
@@ -76,9 +77,16 @@ class Mnist75sp(Settings):
             mnist.splits,
             outputs=10,
             draw=lambda *arguments: _draw_digits(mnist, *arguments),
+            view=lambda graphs: _view(mnist, graphs),
             feature_mean=mnist.mean.tolist(),
             feature_std=mnist.std.tolist(),
         )
+
+
+def _view(mnist: MNIST75sp, graphs: GraphsTuple) -> NodeView:
+    """Where superpixels are and how bright, from their features."""
+    features = graphs.nodes["features"] * mnist.std + mnist.mean
+    return NodeView(position=features[:, [4, 3]] * [1, -1], channels=features[:, :3])
 
 
 def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:

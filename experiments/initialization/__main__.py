@@ -36,7 +36,7 @@ from jattn.plots import save
 from ..run.command_line import parse_settings
 from ..run.devices import configure_jax
 from ..run.errors import expect_no_empty
-from ..run.figures import try_to_draw
+from ..run.figures import try_to_write
 from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
 from ..run.groups import name_flag
 from ..run.identity import fingerprint
@@ -108,7 +108,7 @@ def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> lis
 
 
 def _draw(run: Run, name: str, make: Callable[[], Figure]) -> None:
-    try_to_draw(run.folder / f"{name}.png", lambda path: save(make(), path))
+    try_to_write(run.folder / f"{name}.png", lambda path: save(make(), path))
 
 
 def run_grid_cell(settings: Initialization, run: Run, cell: StudyCell, key: Row) -> list[Row]:

@@ -25,7 +25,7 @@ from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.errors import expect_no_empty, fail
-from ..run.figures import try_to_draw
+from ..run.figures import try_to_write
 from ..run.folder import RunError, read_config
 from ..run.groups import flat, name_flag
 from ..run.program import as_typed, job_command, program
@@ -142,7 +142,7 @@ def _write_networks(parts: Mapping[str, Sequence[TaskRuns]], out: Path) -> None:
         if figure is not None:
             save(figure, path)
 
-    try_to_draw(out / NETWORKS, draw)
+    try_to_write(out / NETWORKS, draw)
 
 
 def status(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> str:

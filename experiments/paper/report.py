@@ -13,10 +13,11 @@ from PIL import Image
 
 from jattn.io import write_atomically
 
+from ..reports import page
+from ..reports.runs import TITLES
 from ..run import tables
 from ..sweeps.summary import Row, Score
 
-TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
 # Networks behind a figure of the paper, 1 if it does not say; for tu draws of training graphs, with ten seeds each.
 PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
 MAX_STANDARD_ERRORS = 3  # a score that differs by more from the paper's is marked
@@ -25,12 +26,6 @@ LEGEND = (
     "* differs from it by more than three standard errors."
 )
 PICTURES = ("accuracy.png", "graphs.png", "training.png")  # of a run
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; margin: 1em 0; } th, td { padding: .25em .8em; text-align: right; }
-th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px solid #ddd; }
-.off { background: #fff0c2; } .paper { color: #777; } img { max-width: 100%; } pre { overflow: auto; }
-"""
 
 
 class Section(NamedTuple):
@@ -150,13 +145,11 @@ def write_report(sections: Sequence[Section], pictures: Sequence[Path], file: Pa
     there = [path for path in pictures if path.exists()]
     if there:
         parts += ["<h2>Attention</h2>", *map(_picture, there)]
-    body = "\n".join(parts)
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Results</title><style>{STYLE}</style>{body}'
-    _write(file, page)
+    page.write_page(file, "Results", parts)
 
 
 def _table(section: Section) -> str:
-    return f"<h2>{html.escape(section.title)}</h2>{tables.as_html(cells(section), '*')}"
+    return f"<h2>{html.escape(section.title)}</h2>{page.table(cells(section), section.title)}"
 
 
 def _details(section: Section) -> Iterator[str]:
@@ -165,8 +158,7 @@ def _details(section: Section) -> Iterator[str]:
         images = "".join(_picture(folder / name) for name in PICTURES if (folder / name).exists())
         config = folder / "config.json"
         settings = config.read_text("utf-8", errors="replace") if config.exists() else f"{config} is missing"
-        name = html.escape(section.label(row))
-        yield f"<details><summary>{name}</summary>{images}<pre>{html.escape(settings)}</pre></details>"
+        yield page.details(section.label(row), images + page.preformatted(settings))
 
 
 def _picture(path: Path) -> str:

@@ -10,13 +10,14 @@ import jax
 from jattn.training._devices import ALL_KNOW, is_main_process
 from jattn.types import Task
 
+from ..reports.runs import RunReport, write_report
 from . import protocol
 from .command_line import late_decays, parse
 from .data import Data
 from .devices import configure_jax, exit_for_others, exit_process_lost, is_xla_error
 from .errors import fail
 from .folder import RunConfig, RunError
-from .groups import flag, name_flag
+from .groups import flag, flat, name_flag
 from .identity import is_of_preset
 from .program import as_typed, program
 from .settings import Settings
@@ -52,9 +53,16 @@ class Experiment:
     choose: protocol.Choose | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
 
-    def paper_figures(self, preset: str, settings: Settings) -> Mapping[str, str]:
-        """Returns the paper's figures for a preset; none if settings differ from it in what is trained or tested."""
-        return self.paper.get(preset, {}) if is_of_preset(settings, self.presets[preset]) else {}
+    def paper_figures(self, preset: str, settings: Settings | Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns the paper's figures for a preset; none if settings differ from it in what is trained or tested.
+
+        Args:
+          preset: its name; there are no figures for unknown ones.
+          settings: the settings, or all of them by name as JSON has them.
+        """
+        values = settings if isinstance(settings, Mapping) else flat(settings)
+        known = preset in self.presets and is_of_preset(values, self.presets[preset])
+        return self.paper.get(preset, {}) if known else {}
 
     def parse(self, arguments: Sequence[str]) -> tuple[str, Any]:
         """Returns the preset and the settings of a command line."""
@@ -78,9 +86,17 @@ class Experiment:
         """
         config = RunConfig(self.name, preset, settings)
         name = "-".join(filter(None, [self.name, self.folder_name, preset]))
+        figures = self.paper_figures(preset, settings)
         try:
             with exit_on_signal():
-                finished = protocol.run(config, name, lambda: self._data(settings), self.task, self.choose)
+                finished = protocol.run(
+                    config,
+                    name,
+                    lambda: self._data(settings),
+                    self.task,
+                    lambda file: write_report([RunReport(file.parent, figures, self.details)], file),
+                    self.choose,
+                )
         except Exception as error:
             why, alone = (str(error).splitlines() or [""])[0], jax.process_count() == 1
             if alone and is_xla_error(error) and "RESOURCE_EXHAUSTED" in why:
@@ -92,7 +108,7 @@ class Experiment:
             exit_for_others(error)
         if finished is not None:
             folder, results = finished
-            print(score_table(results, self.paper_figures(preset, settings), self.details))
+            print(score_table(results, figures, self.details))
             print(f"{results.total_seconds:.0f} s; the run is in {folder}")
 
     def _data(self, settings: Settings) -> Data:

@@ -13,6 +13,7 @@ from jattn.evaluation import join
 from jattn.training import Predictions
 
 from .identity import fingerprint
+from .samples import View
 from .tables import title
 
 DRAWN = 3  # graphs that are drawn of each subset
@@ -60,6 +61,7 @@ class Data(NamedTuple):
       splits: "train", "validation" if there is one, and the test subsets, host-side.
       outputs: outputs per graph.
       draw: draws graphs of the evaluated subsets with their attention.
+      view: positions and colors of the nodes of graphs that are images.
       train_ids: for each draw of training graphs, those graphs of "train"; empty if all networks train on all of them.
         Each draw has networks of all seeds.
       test_ids: for each draw, the graphs of the joined test subsets that its networks are tested on.
@@ -70,6 +72,7 @@ class Data(NamedTuple):
     splits: Mapping[str, GraphsTuple]
     outputs: int = 1
     draw: Draw = draw_examples
+    view: View | None = None
     train_ids: Sequence[Int[np.ndarray, " _"]] = ()
     test_ids: Sequence[Int[np.ndarray, " _"]] = ()
     feature_mean: Sequence[float] = ()
@@ -79,6 +82,11 @@ class Data(NamedTuple):
         """Returns the fingerprints of all that results depend on, by name."""
         draws = {"train_ids": self.train_ids, "test_ids": self.test_ids} if self.train_ids else {}
         return {name: fingerprint(arrays) for name, arrays in {**self.splits, **draws}.items()}
+
+    def trained_sizes(self) -> tuple[int, int]:
+        """Returns the smallest and largest number of nodes of a training graph."""
+        sizes = self.splits["train"].n_node
+        return int(sizes.min()), int(sizes.max())
 
     def test_mask(self, graphs: int, seeds: int) -> Bool[np.ndarray, "networks graphs"] | None:
         """Returns the graphs that each network is tested on; None for all."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -20,21 +20,22 @@ from jattn.plots._training import Quantity
 
 from .results import SubsetScores
 
+Curve = tuple[Int[np.ndarray, " epochs"], Float[np.ndarray, "epochs seeds"]]
 QUANTITIES: tuple[Quantity, ...] = ("loss", "accuracy", "attention_auc")
 MEASURED = ("trial", "score", "mean", "std", "seconds")  # columns of a study besides settings
 
 
-def try_to_draw(picture: Path, draw: Callable[[Path], Any]) -> None:
-    """Calls `draw` to write a picture to a file; if it fails, prints a warning with the reason.
+def try_to_write(file: Path, write: Callable[[Path], Any]) -> None:
+    """Calls `write` to write a picture or a report to a file; if it fails, prints a warning with the reason.
 
     The style is matplotlib's default: a user's matplotlibrc may ask for LaTeX or fonts that this machine lacks.
     """
     try:
         with style.context("default"):
-            draw(picture)
+            write(file)
     except Exception as error:  # from matplotlib, the data or the disk
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        print(f"warning: {picture} can't be drawn: {why}", file=sys.stderr)
+        print(f"warning: {file} can't be written: {why}", file=sys.stderr)
 
 
 def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
@@ -54,9 +55,9 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
     grid = figure.add_gridspec(max(len(stages), 1), len(keys))
     for row, stage in enumerate(stages):
         for column, key in enumerate(keys):
-            epochs, values = curves(lines, stage, key)
-            if epochs:
-                axes = training_curves(epochs, values, key, ax=figure.add_subplot(grid[row, column]))
+            layers = curves(lines, stage, key)
+            if layers:
+                axes = training_curves(layers, key, ax=figure.add_subplot(grid[row, column]))
                 if column == 0:
                     axes.set_title(stage, loc="left", fontsize=11, fontweight="bold")
     seeds = max((len(line["loss"]["values"]) for line in lines), default=1)
@@ -70,23 +71,21 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def curves(
-    lines: Sequence[Mapping[str, Any]], stage: str, quantity: Quantity
-) -> tuple[list[int], dict[str, Float[np.ndarray, "epochs seeds"]]]:
-    """Returns the epochs of a stage in which a quantity was measured, and by pooling layer its values.
+def curves(lines: Sequence[Mapping[str, Any]], stage: str, quantity: Quantity) -> dict[str, Curve]:
+    """Returns the curves of a quantity in a stage by pooling layer; empty if it was not measured.
 
     Args:
       lines: the lines of a run's `metrics.jsonl`.
       stage: the stage's name.
-      quantity: the quantity; other ones than "attention_auc" have one curve, named "pooling 1" too.
+      quantity: the quantity; loss and accuracy, which have no layers, have the curve "pooling 1" alone.
     """
     present = [line for line in lines if line["stage"] == stage and line.get(quantity)]
     layers = [line[quantity] if isinstance(line[quantity], list) else [line[quantity]] for line in present]
-    names = {
-        f"pooling {i + 1}": np.array([curve[i]["values"] for curve in layers], float)
+    epochs = np.array([line["epoch"] for line in present])
+    return {
+        f"pooling {i + 1}": (epochs, np.array([curve[i]["values"] for curve in layers], float))
         for i in range(max(map(len, layers), default=0))
     }
-    return [line["epoch"] for line in present], names
 
 
 def accuracy_figure(subsets: Mapping[str, SubsetScores], trained: tuple[int, int]) -> Figure:

@@ -6,9 +6,12 @@ checkpoints/    the checkpoints of each training stage, by epoch
 labels.npz      leave-one-out labels of the training graphs, and the identity of the teacher and the graphs
 weights.npz     the network and the trained weights of all seeds
 results.json    scores; a run that has them is finished
+samples.npz     some test graphs, with predictions and attention of the first network
+*.png, report.html   pictures, and a page with scores, curves and samples, all made from the files above and the data
 study.db, study.csv, fold_labels.npz   if settings are tuned: the study, its trials, and the labels of the folds
 
-All of these files but metrics.jsonl and study.csv have a format number; a file of another format is refused.
+All of these files but metrics.jsonl, study.csv, pictures and the report have a format number; a file of another format
+is refused.
 """
 
 import json

@@ -93,11 +93,16 @@ def settings_differences(there: Mapping[str, Any], now: Any, kinds: Collection[A
     return found + [Difference(name, there[name], ABSENT) for name in sorted(there.keys() - values.keys())]
 
 
-def is_of_preset(settings: Any, preset: Any) -> bool:
-    """Whether settings are a preset's, apart from those that affect no results or have `of_preset=False`."""
-    values, of_preset = flat(settings), flat(preset)
+def is_of_preset(settings: Mapping[str, Any], preset: Any) -> bool:
+    """Whether settings are a preset's, apart from those that affect no results or have `of_preset=False`.
+
+    Args:
+      settings: settings by name, as JSON has them.
+      preset: a dataclass of settings, perhaps in groups.
+    """
+    of_preset = flat(preset)
     return all(
-        values[field.name] == of_preset[field.name]
+        settings.get(field.name, of_preset[field.name]) == of_preset[field.name]
         for _, field, _ in entries(preset)
         if field.metadata.get("of_preset", True) and affected(field, of_preset) not in ("nothing", "location")
     )

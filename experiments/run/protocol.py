@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 from jraph import GraphsTuple
 
 from jattn import plots
@@ -22,7 +23,7 @@ from jattn.types import Params, Task
 
 from . import figures
 from .data import Data
-from .figures import try_to_draw
+from .figures import try_to_write
 from .folder import (
     MetricsLog,
     Run,
@@ -36,11 +37,13 @@ from .paths import run_folder
 from .progress import count_graphs
 from .restarts import best_restart
 from .results import Results, SubsetScores, Tuned, subset_scores
+from .samples import SAMPLES, write_samples
 from .settings import Settings
 from .signals import Terminated
 from .stages import StageTrainer
 from .tables import title
 
+REPORT = "report.html"
 MAX_LETTERS = 60  # of the name of a new folder, which may contain that of a data set
 
 
@@ -56,7 +59,12 @@ Choose = Callable[[Any, StageTrainer, int], tuple[Any, Tuned | None]]
 
 
 def run(
-    config: RunConfig, name: str, read: Callable[[], Data], task: Task, choose: Choose | None = None
+    config: RunConfig,
+    name: str,
+    read: Callable[[], Data],
+    task: Task,
+    report: Callable[[Path], Any],
+    choose: Choose | None = None,
 ) -> FinishedRun | None:
     """Trains and tests the networks of one configuration and writes the run's folder.
 
@@ -67,6 +75,7 @@ def run(
       name: the name of the folder if `settings.run.out` is None; a date is added.
       read: reads or generates the data; not called if the run is finished and the settings choose the same data.
       task: what is predicted.
+      report: writes the report of the run, whose folder is that of the file that it is given.
       choose: chooses settings before training.
 
     Returns:
@@ -79,7 +88,7 @@ def run(
     with fail_together():  # before anything in the folder changes
         data = None if out is not None and is_finished(out, config) else read()
     with acquire_run(config._replace(data=data.fingerprints() if data else None), name) as run:
-        results = None if run.finished else _run(config.settings, run, data or read(), task, choose)
+        results = None if run.finished else _run(config.settings, run, data or read(), task, report, choose)
         if not is_main_process():
             return None
         return FinishedRun(run.folder, results or Results.read(run.folder))
@@ -101,7 +110,9 @@ def acquire_run(config: RunConfig, name: str) -> Iterator[Run]:
             raise
 
 
-def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | None) -> Results | None:
+def _run(
+    settings: Settings, run: Run, data: Data, task: Task, report: Callable[[Path], Any], choose: Choose | None
+) -> Results | None:
     splits, evaluation = data.splits, settings.evaluation
     seeds = [*evaluation.all_seeds] * max(len(data.train_ids), 1)
     train_ids = [ids for ids in data.train_ids for _ in evaluation.all_seeds] or None
@@ -130,7 +141,9 @@ def _run(settings: Settings, run: Run, data: Data, task: Task, choose: Choose | 
             results.write(run.folder)  # before the pictures, so that none can prevent it
             with stages.timed("pictures"):
                 _draw(run.folder, data, subsets, predictions, scores)
+                _write_samples(run.folder, data, subsets, predictions, task, test_mask)
             results.write(run.folder)  # with the seconds that pictures took
+            try_to_write(run.folder / REPORT, report)
     return results
 
 
@@ -142,12 +155,26 @@ def _draw(
     scores: Mapping[str, SubsetScores],
 ) -> None:
     """Draws a run's pictures: curves of training, accuracy by size and label, and attention if there is any."""
-    lines, sizes = read_lines(folder / "metrics.jsonl"), data.splits["train"].n_node
-    named, trained = {title(name): subset for name, subset in scores.items()}, (int(sizes.min()), int(sizes.max()))
-    try_to_draw(folder / "training.png", lambda path: plots.save(figures.training_figure(lines), path))
-    try_to_draw(folder / "accuracy.png", lambda path: plots.save(figures.accuracy_figure(named, trained), path))
+    lines = read_lines(folder / "metrics.jsonl")
+    named, trained = {title(name): subset for name, subset in scores.items()}, data.trained_sizes()
+    try_to_write(folder / "training.png", lambda path: plots.save(figures.training_figure(lines), path))
+    try_to_write(folder / "accuracy.png", lambda path: plots.save(figures.accuracy_figure(named, trained), path))
     if predictions.attention:
-        try_to_draw(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
+        try_to_write(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
+
+
+def _write_samples(
+    folder: Path,
+    data: Data,
+    subsets: Mapping[str, GraphsTuple],
+    predictions: Predictions,
+    task: Task,
+    test_mask: Bool[np.ndarray, "networks graphs"] | None,
+) -> None:
+    """Writes test graphs with the predictions of the first network, for the run's report."""
+    first = None if test_mask is None else test_mask[0]
+    arguments = subsets, predictions, task, data.trained_sizes(), first, data.view
+    try_to_write(folder / SAMPLES, lambda file: write_samples(file.parent, *arguments))
 
 
 def _train(settings: Settings, stages: StageTrainer, data: Data, tuned: Tuned | None) -> tuple[Network, Params]:

@@ -73,6 +73,11 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
 
 
 def score_table(results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> str:
+    """Returns `score_rows` as text."""
+    return as_text(score_rows(results, paper, details))
+
+
+def score_rows(results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> list[list[str]]:
     """Returns accuracy and attention AUC, mean and standard deviation over networks, above the paper's figures.
 
     Args:
@@ -96,7 +101,7 @@ def score_table(results: Results, paper: Mapping[str, str], details: Sequence[st
     ]
     if any(figures):
         rows.append(["paper", *(figure or "-" for figure in figures)])
-    return as_text(rows)
+    return rows
 
 
 def title(name: str) -> str:

@@ -28,7 +28,7 @@ from jattn.types import Task
 
 from . import figures
 from .errors import fail
-from .figures import try_to_draw
+from .figures import try_to_write
 from .folder import RunError
 from .groups import Checked, with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
@@ -308,7 +308,7 @@ def _rows(study: "Study") -> list[dict[str, Any]]:
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes the table and the picture of the study."""
     write_csv(folder / "study.csv", rows)
-    try_to_draw(folder / "study.png", lambda path: plots.save(figures.study_figure(rows), path))
+    try_to_write(folder / "study.png", lambda path: plots.save(figures.study_figure(rows), path))
 
 
 def format_params(row: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Bool, Num
 from numpy.typing import ArrayLike
 
 from jattn._options import as_numbers, expect_mask
@@ -37,14 +37,18 @@ def accuracy(prediction: ArrayLike, label: ArrayLike, task: Task) -> float:
         raise ValueError("label: accuracy is of integers; for real-valued labels use `regression_errors`")
     if len(label) == 0:
         return float("nan")
-    if task == "regression":
-        predicted = np.round(prediction[:, 0])
-    else:
-        if label.min() < 0 or label.max() >= prediction.shape[1]:
-            classes = f"classes 0 to {prediction.shape[1] - 1}"
-            raise ValueError(f"label: {label.min()} to {label.max()}, but the prediction has {classes}")
-        predicted = prediction.argmax(-1)
-    return 100 * float(np.mean((predicted == label) & np.isfinite(prediction).all(-1)))
+    if task == "classification" and (label.min() < 0 or label.max() >= prediction.shape[1]):
+        classes = f"classes 0 to {prediction.shape[1] - 1}"
+        raise ValueError(f"label: {label.min()} to {label.max()}, but the prediction has {classes}")
+    return 100 * float(np.mean(is_correct(prediction, label, task)))
+
+
+def is_correct(
+    prediction: Num[np.ndarray, "graphs outputs"], label: Num[np.ndarray, " graphs"], task: Task
+) -> Bool[np.ndarray, " graphs"]:
+    """Whether each graph is predicted correctly, as `accuracy` counts it."""
+    predicted = np.round(prediction[:, 0]) if task == "regression" else prediction.argmax(-1)
+    return (predicted == label) & np.isfinite(prediction).all(-1)
 
 
 def are_counts(label: Num[np.ndarray, " graphs"]) -> bool:

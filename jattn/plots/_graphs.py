@@ -19,7 +19,8 @@ from jattn.graphs import Proximity
 from jattn.io import write_atomically
 from jattn.plots._layout import stress_layout
 
-ATTENTION = LinearSegmentedColormap.from_list("attention", ["#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540"])
+ATTENTION_COLORS = ("#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540")  # from none to the most of a graph
+ATTENTION = LinearSegmentedColormap.from_list("attention", ATTENTION_COLORS)
 TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
 DRAWN = 10  # graphs, where none are named
 

@@ -1,12 +1,12 @@
 """The style that all plots share: colors, grid, bands of one standard deviation."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer, subset or run
 SPAN = "0.92"  # of a range of values, behind the curves
@@ -36,7 +36,7 @@ def whole_numbers(most: int) -> MaxNLocator:
 
 def draw_band(
     axes: Axes,
-    x: Sequence[float] | Num[np.ndarray, " points"],
+    x: ArrayLike,
     mean: Float[np.ndarray, " points"],
     std: Float[np.ndarray, " points"],
     color: str,
@@ -45,7 +45,7 @@ def draw_band(
 ) -> None:
     """Draws a line through means, and a band of one standard deviation within 0 to 100 %."""
     low, high = np.clip(mean - std, 0, 100), np.clip(mean + std, 0, 100)
-    if len(x) == 1:  # too narrow for a band
+    if len(mean) == 1:  # too narrow for a band
         axes.vlines(x, low, high, color=color, alpha=0.4, linewidth=2)
     axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
     axes.plot(x, mean, color=color, linewidth=1.5, marker=marker, markersize=4, label=label)

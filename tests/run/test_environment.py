@@ -11,7 +11,7 @@ import pytest
 from cases import slow
 
 from experiments import colors
-from experiments.run.figures import try_to_draw
+from experiments.run.figures import try_to_write
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
 from jattn.io import write_json
@@ -51,6 +51,7 @@ def test_pictures_of_a_run_need_no_latex(tmp_path):
         colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
     for picture in ("training.png", "accuracy.png", "graphs.png"):
         assert (tmp_path / "run" / picture).read_bytes().startswith(b"\x89PNG")
+    assert 'id="graphs-data"' in (tmp_path / "run/report.html").read_text("utf-8")
 
 
 def test_a_picture_that_fails_is_named_and_the_run_has_its_results(tmp_path, monkeypatch, capsys):
@@ -61,9 +62,24 @@ def test_a_picture_that_fails_is_named_and_the_run_has_its_results(tmp_path, mon
     monkeypatch.setattr("experiments.run.figures.accuracy_figure", fail)
     colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
     shown = capsys.readouterr()
-    assert f"warning: {tmp_path / 'run/accuracy.png'} can't be drawn: no room\n" in shown.err
+    assert f"warning: {tmp_path / 'run/accuracy.png'} can't be written: no room\n" in shown.err
     assert "1 seed" in shown.out
     assert (tmp_path / "run/graphs.png").exists()
+
+
+def test_a_report_that_fails_is_named_and_the_run_has_its_results(tmp_path, monkeypatch, capsys):
+    def fail(*arguments):
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr("experiments.run.command.write_report", fail)
+    monkeypatch.setattr("experiments.run.protocol.write_samples", fail)
+    colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
+    shown = capsys.readouterr()
+    for file in ("report.html", "samples.npz"):
+        assert f"warning: {tmp_path / 'run' / file} can't be written: no room\n" in shown.err
+        assert not (tmp_path / "run" / file).exists()
+    assert "1 seed" in shown.out
+    assert (tmp_path / "run/results.json").exists()
 
 
 def test_interrupts_are_no_failures_of_a_picture(tmp_path):
@@ -71,7 +87,7 @@ def test_interrupts_are_no_failures_of_a_picture(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        try_to_draw(tmp_path / "x.png", interrupt)
+        try_to_write(tmp_path / "x.png", interrupt)
 
 
 @pytest.mark.parametrize(

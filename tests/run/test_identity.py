@@ -9,7 +9,7 @@ import pytest
 from experiments.colors import PRESETS, Colors
 from experiments.initialization.settings import Initialization
 from experiments.mnist75sp import Mnist75sp
-from experiments.run.groups import entries, with_changes
+from experiments.run.groups import entries, flat, with_changes
 from experiments.run.identity import (
     differences,
     fingerprint,
@@ -56,11 +56,11 @@ def test_a_new_setting_at_its_default_changes_nothing_for_anyone():
 
 def test_settings_that_affect_nothing_or_no_preset_do_not_count():
     assert settings_differences(settings_of(Newer(), ["training", "nothing"]), Newer(quiet=True)) == []
-    assert is_of_preset(Newer(quiet=True, seeds=3, data_dir="here"), Newer())
-    assert not is_of_preset(Newer(epochs=4), Newer())
+    assert is_of_preset(flat(Newer(quiet=True, seeds=3, data_dir="here")), Newer())
+    assert not is_of_preset(flat(Newer(epochs=4)), Newer())
     weak = PRESETS["weak"]
-    assert is_of_preset(with_changes(weak, seed=7, data_seed=3, compact=True, checkpoint_every=1), weak)
-    assert not is_of_preset(with_changes(weak, train_graphs=7), weak)
+    assert is_of_preset(flat(with_changes(weak, seed=7, data_seed=3, compact=True, checkpoint_every=1)), weak)
+    assert not is_of_preset(flat(with_changes(weak, train_graphs=7)), weak)
 
 
 def test_networks_differ_by_each_of_their_settings_but_how_they_are_computed():
