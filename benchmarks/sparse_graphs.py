@@ -1,4 +1,4 @@
-"""Random sparse graphs, of which two classes can be told apart by how many nodes have the first colour."""
+"""Random sparse graphs, of which two classes can be told apart by how many nodes have the first color."""
 
 import jraph
 import networkx as nx
@@ -8,7 +8,7 @@ from jraph import GraphsTuple
 from jattn import from_arrays
 
 COLORS = 4
-NEIGHBOURS = 5  # of a node, on average
+NEIGHBORS = 5  # of a node, on average
 
 
 def random_graphs(graphs: int, nodes: int) -> GraphsTuple:
@@ -17,7 +17,7 @@ def random_graphs(graphs: int, nodes: int) -> GraphsTuple:
     pairs = np.stack(np.triu_indices(nodes, 1))
 
     def draw() -> GraphsTuple:
-        return _colored(nodes, pairs[:, rng.choice(pairs.shape[1], nodes * NEIGHBOURS // 2, replace=False)], rng)
+        return _colored(nodes, pairs[:, rng.choice(pairs.shape[1], nodes * NEIGHBORS // 2, replace=False)], rng)
 
     return jraph.batch_np([draw() for _ in range(graphs)])
 
@@ -25,7 +25,7 @@ def random_graphs(graphs: int, nodes: int) -> GraphsTuple:
 def graphs_in_space(graphs: int, nodes: int) -> GraphsTuple:
     """Graphs of points in a cube that are joined where they are near, as residues of a protein are."""
     rng = np.random.default_rng(0)
-    radius = (NEIGHBOURS / (nodes * 4 / 3 * np.pi)) ** (1 / 3)
+    radius = (NEIGHBORS / (nodes * 4 / 3 * np.pi)) ** (1 / 3)
 
     def draw() -> GraphsTuple:
         graph = nx.random_geometric_graph(nodes, radius, dim=3, seed=int(rng.integers(2**31)))

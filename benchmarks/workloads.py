@@ -40,7 +40,7 @@ def triangles(graphs: int) -> Workload:
 
 
 def sparse(graphs: int) -> Workload:
-    """Random graphs of 300 nodes with 5 neighbours each, of two classes: whether the first colour is frequent."""
+    """Random graphs of 300 nodes with 5 neighbors each, of two classes: whether the first color is frequent."""
     pooling = AttentionPoolingConfig(Threshold(0.002), score_from="current")
     network = Network((64, 64, 64), order=3, readout="max", outputs=2, poolings=(None, None, pooling))
     data = random_graphs(graphs, NODES)

@@ -27,7 +27,7 @@ class ColorsData(GeneratedData):
     """The data set: the published one in --data-dir, or else a generated one."""
 
     dimension: int = setting(3, "data")
-    """Colours of a generated set, at least 3."""
+    """Colors of a generated set, at least 3."""
     train_graphs: int = setting(500, "data")
     """Training graphs of a generated set."""
     test_graphs: int = setting(2_500, "data")
@@ -99,7 +99,7 @@ PAPER = {
 }
 
 
-VARIANTS = {"d": "by an MLP", "h": "with 32 colours"}
+VARIANTS = {"d": "by an MLP", "h": "with 32 colors"}
 EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, PAPER, Colors.load, variants=VARIANTS)
 main = EXPERIMENT.main
 

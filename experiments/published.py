@@ -25,9 +25,9 @@ from jattn.io import PublishedModel, load_published
 from jattn.training import predict_seeds
 from jattn.types import Task
 
-from .run.command_line import one_line_paragraphs
+from .run.command_line import call
 from .run.devices import configure_jax
-from .run.errors import expect_no_empty, fail
+from .run.errors import fail
 from .run.paths import local_path
 from .run.program import as_typed, program
 from .run.results import TOGETHER, subset_scores
@@ -68,7 +68,7 @@ def print_scores(
 def _subsets(
     data_set: str, columns: int, data_dir: Path, mean: tuple[float, ...] | None, std: tuple[float, ...] | None
 ) -> dict[str, GraphsTuple]:
-    """The test subsets that models of so many input columns read, normalised by what belongs to them."""
+    """The test subsets that models of so many input columns read, normalized by what belongs to them."""
     match data_set:
         case "colors-3":
             splits = published_colors(data_dir)
@@ -103,9 +103,7 @@ def _table(scores: dict[str, float], expected: dict[str, float]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Runs the evaluation that a command line asks for."""
-    expect_no_empty(arguments)
-    about = one_line_paragraphs(as_typed(__doc__ or ""))
-    tyro.cli(print_scores, args=arguments, prog=program("published"), description=about)
+    call(print_scores, arguments, program("published"), as_typed(__doc__ or ""))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class CostModel:
       subgraph_count: subgraphs of a chunk.
       subgraph_edges: edges of a chunk in its COO list.
       subgraph_chunks: chunks that a device computes in one call.
-      search_sources: nodes whose k-hop neighbourhoods the host searches at once, one bit each.
+      search_sources: nodes whose k-hop neighborhoods the host searches at once, one bit each.
 
     >>> CostModel(evaluation_rows=4096).evaluation_rows
     4096

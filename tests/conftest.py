@@ -1,6 +1,6 @@
 """What all tests share: signatures are checked as functions run, two devices, the folder of large reference files.
 
-Programs are compiled quickly, since a small one that runs a few times costs more to optimise than to run: half the time
+Programs are compiled quickly, since a small one that runs a few times costs more to optimize than to run: half the time
 of all tests. With JATTN_TESTS_XLA=default they are compiled as users' are; those of the README's example always are.
 """
 

@@ -1,4 +1,4 @@
-"""Initialisation of attention on COLORS: how the initial p decides what is learnt.
+"""Initialization of attention on COLORS: how the initial p decides what is learnt.
 
     python -m experiments.initialization --out runs/initialization                 all; repeat it to resume
     python -m experiments.initialization --dimensions 3 --models gcn --seeds 10    a part of it
@@ -7,7 +7,7 @@ The projection p of linear attention is drawn from N(0, sigma) or U(-sigma, sigm
 
     points.csv      a row per network: cosine of initial and final p with the optimum [0, 1, 0, ...], AUC, accuracies
     summary.csv     means of these over networks whose initial cosine is above 0.5, and over the others
-    good_share.csv  percentage of draws whose cosine is above 0.5, by the number of colours n
+    good_share.csv  percentage of draws whose cosine is above 0.5, by the number of colors n
     dynamics.csv    training accuracy and AUC by epoch, from p's of given cosines
     *.png           pictures of these, like Figures 3, 4, 6, 8 and 9 of the paper
 
@@ -24,6 +24,7 @@ Knyazev et al. 2019, section 4.2 and appendix.
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,45 +36,44 @@ from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.devices import configure_jax
-from ..run.errors import expect_no_empty
 from ..run.figures import try_to_write
-from ..run.folder import Run, RunConfig, RunError, is_finished, read_results, write_results
+from ..run.folder import Run, RunConfig, RunError, is_finished, write_results
 from ..run.groups import name_flag
 from ..run.identity import fingerprint
 from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
 from ..run.signals import exit_on_signal
-from ..run.tables import as_text, write_csv
+from ..run.tables import write_csv
 from . import figures as pictures
 from .projections import (
-    COSINE_THRESHOLD,
     prob_good_init,
     prob_good_init_normal,
     projection_at,
     sample_projection,
 )
 from .settings import Initialization, StudyData
+from .summary import Summary, read_summary, summarize, table
 from .training import SUBSETS, Row, StudyCell, cached_table, curves, optimum, test, train
 
 Splits = Mapping[str, GraphsTuple]
 
-DIMENSIONS_OF_DRAWS = range(3, 65)  # numbers of colours whose fraction of good draws is shown
+DIMENSIONS_OF_DRAWS = range(3, 65)  # numbers of colors whose fraction of good draws is shown
 
 
 def read_splits(data: StudyData, dimension: int) -> Splits:
-    """Published or generated COLORS with so many colours."""
+    """Published or generated COLORS with so many colors."""
     if data.data_dir is not None:
         return published_colors(data.data_dir)
     return generate_colors(dimension, data.train_graphs, data.test_graphs, data.test_graphs, data.data_seed)
 
 
-def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> list[Row]:
+def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> list[Summary]:
     """Trains what is not in the folder yet, and writes tables and pictures.
 
     Args:
       settings: the settings of the study.
       run: its folder.
-      data: COLORS by number of colours.
+      data: COLORS by number of colors.
 
     Returns:
       The summary, as `summarize` makes it.
@@ -96,8 +96,9 @@ def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> lis
     shares = share_rows()
     write_csv(run.folder / "good_share.csv", shares)
     summary = summarize(points)
-    write_csv(run.folder / "summary.csv", summary)
-    write_results(run.folder, {"summary": summary})
+    means = [asdict(row) for row in summary]
+    write_csv(run.folder / "summary.csv", means)
+    write_results(run.folder, {"summary": means})
     _draw(run, "good_share", lambda: pictures.share_figure(shares, settings.study.dimensions))
     for n in settings.study.dimensions:
         rows = [row for row in points if row["n"] == n]
@@ -176,7 +177,7 @@ def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list
 
 
 def share_rows() -> list[Row]:
-    """The percentage of good draws by number of colours; a cosine does not depend on sigma."""
+    """The percentage of good draws by number of colors; a cosine does not depend on sigma."""
     return [
         {
             "n": n,
@@ -188,35 +189,8 @@ def share_rows() -> list[Row]:
     ]
 
 
-def summarize(points: Sequence[Row]) -> list[Row]:
-    """Means for each kind of network, over good initial p's (cosine above 0.5) and over the others."""
-    summary: list[Row] = []
-    for n, model, supervision in dict.fromkeys((row["n"], row["model"], row["supervision"]) for row in points):
-        for good in (True, False):
-            rows = [
-                row
-                for row in points
-                if (row["n"], row["model"], row["supervision"], row["cosine"] > COSINE_THRESHOLD)
-                == (n, model, supervision, good)
-            ]
-            means = {
-                name: float(np.mean([row[name] for row in rows])) if rows else np.nan for name in (*SUBSETS, "auc")
-            }
-            key = {"n": n, "model": model, "supervision": supervision, "initial_p": "good" if good else "other"}
-            summary.append({**key, "networks": len(rows), **means})
-    return summary
-
-
-def table(summary: Sequence[Row]) -> str:
-    """The summary as text."""
-    rows = [["n", "model", "supervision", "initial p", "networks", "Orig", "Large", "LargeC", "AUC"]]
-    for row in summary:
-        rows.append([("-" if np.isnan(x) else f"{x:.1f}") if isinstance(x, float) else str(x) for x in row.values()])
-    return as_text(rows, left=range(4))
-
-
 def _read(settings: Initialization) -> dict[int, Splits]:
-    """COLORS by number of colours."""
+    """COLORS by number of colors."""
     try:
         return {n: read_splits(settings.data, n) for n in settings.study.dimensions}
     except (ValueError, OSError) as error:
@@ -225,7 +199,6 @@ def _read(settings: Initialization) -> dict[int, Splits]:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs the study that a command line asks for."""
-    expect_no_empty(arguments)
     settings = parse_settings(Initialization, arguments, program("initialization"), as_typed(__doc__ or ""))
     out = settings.run.out
     configure_jax(settings.run)
@@ -236,10 +209,7 @@ def main(arguments: Sequence[str]) -> None:
             digests = {f"{n}.{name}": fingerprint(split) for n in data for name, split in data[n].items()}
             about = about._replace(data=digests)
         with acquire_run(about, "initialization") as run:
-            if run.finished:
-                summary = read_results(run.folder, ["summary"])["summary"]
-            else:
-                summary = study(settings, run, data or _read(settings))
+            summary = read_summary(run.folder) if run.finished else study(settings, run, data or _read(settings))
     print(table(summary))
     print(f"the study is in {run.folder}")
 

@@ -87,7 +87,7 @@ def with_projections(
 ) -> TrainState:
     """The state of networks before training, with other projections.
 
-    It equals that of networks initialised with them, since the state of the optimiser starts as zeros.
+    It equals that of networks initialized with them, since the state of the optimizer starts as zeros.
 
     Args:
       state: arrays with a leading axis of networks.

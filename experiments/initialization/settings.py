@@ -1,4 +1,4 @@
-"""The settings of the study of initialisation, and those of the COLORS networks that it trains."""
+"""The settings of the study of initialization, and those of the COLORS networks that it trains."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,7 @@ class StudySettings(Checked):
     """The networks that are trained: all combinations of these."""
 
     dimensions: tuple[int, ...] = setting((3, 16), "training")
-    """Numbers of colours n."""
+    """Numbers of colors n."""
     models: tuple[Model, ...] = setting(("gin", "gcn"), "training")
     """Networks to train."""
     supervision: tuple[Supervision, ...] = setting(("unsupervised", "supervised", "weak"), "training")
@@ -99,7 +99,7 @@ class Initialization(Checked):
     def validate(self) -> None:
         """Raises `ValueError` if groups contradict each other."""
         if self.data.data_dir is not None and self.study.dimensions != (3,):
-            raise ValueError("data_dir: the published set has three colours; say --dimensions 3")
+            raise ValueError("data_dir: the published set has three colors; say --dimensions 3")
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """The settings of some of the networks."""

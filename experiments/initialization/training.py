@@ -19,7 +19,7 @@ from jattn.training import predict_seeds
 from jattn.types import Params
 
 from ..colors import Colors
-from ..run.folder import Run, RunError, read_lines
+from ..run.folder import MADE_AGAIN, Run, RunError, read_lines
 from ..run.identity import RESULTS, differences, fingerprint, settings_differences, settings_of
 from ..run.stages import InitialWeights, StageTrainer
 from ..run.tables import write_csv
@@ -98,7 +98,7 @@ def train(run: Run, cell: StudyCell, stage: str, projections: Float[np.ndarray, 
         stage,
         colors.network(1),
         colors.training("regression"),
-        colors.optimiser.epochs,
+        colors.optimizer.epochs,
         labels,
         start=InitialWeights(
             lambda state: with_projections(state, POOLING, projections), {"projections": fingerprint(projections)}
@@ -109,7 +109,7 @@ def train(run: Run, cell: StudyCell, stage: str, projections: Float[np.ndarray, 
 def _weak_labels(run: Run, cell: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
     """The labels of each seed's teacher, which has no attention: they are made once for all p's."""
     colors, stages = cell.training, _stages(run, cell)
-    name, epochs = f"{cell.name} teacher", colors.optimiser.teacher_epochs
+    name, epochs = f"{cell.name} teacher", colors.optimizer.teacher_epochs
     params = stages.train(name, colors.teacher(1), colors.teacher_training("regression"), epochs)
     file, threshold = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz", colors.attention.label_threshold
     return stages.leave_one_out_labels(f"{cell.name} labels", file, colors.teacher(1), params, threshold)
@@ -118,7 +118,7 @@ def _weak_labels(run: Run, cell: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
 def _stages(run: Run, cell: StudyCell, repetitions: int = 1) -> StageTrainer:
     """Trains all seeds of a cell several times."""
     colors, seeds = cell.training, cell.model_seeds * repetitions
-    return StageTrainer(run, colors.run, colors.optimiser.batch_size, cell.splits["train"], "regression", seeds)
+    return StageTrainer(run, colors.run, colors.optimizer.batch_size, cell.splits["train"], "regression", seeds)
 
 
 def test(cell: StudyCell, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
@@ -187,18 +187,17 @@ def cached_table(
 
 def _expect_same(file: Path, identity: Mapping[str, Any], colors: Colors) -> None:
     """Raises a `RunError` if a table is of other settings or data."""
-    remedy = "remove it, and the same command makes it again"
     try:
         there = json.loads(file.read_text("utf-8").partition("\n")[0].removeprefix("#"))
     except ValueError:
         there = None
     there = there if isinstance(there, dict) else {}
-    expect_format(file, there.get("format"), PART_FORMAT, remedy, RunError)
+    expect_format(file, there.get("format"), PART_FORMAT, MADE_AGAIN, RunError)
     changed = settings_differences(there["settings"], colors, RESULTS) + differences(
         {"data": there["data"]}, {"data": identity["data"]}
     )
     if changed:
-        raise RunError("\n  ".join([f"{file} is of other settings or data; {remedy}", *map(str, changed)]))
+        raise RunError("\n  ".join([f"{file} is of other settings or data; {MADE_AGAIN}", *map(str, changed)]))
 
 
 def curves(run: Run, stage: str) -> list[dict[str, Any]]:

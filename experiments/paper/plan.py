@@ -51,7 +51,7 @@ TABLE_3 = {
 }
 # DiffPool's attention is leave-one-out attribution.
 EXTRA_ARGUMENTS = {"diffpool": ("--leave-one-out-auc",)}
-# Presets of COLORS with 32 colours, which no published set has.
+# Presets of COLORS with 32 colors, which no published set has.
 GENERATED = {preset for preset in TABLE_3 if preset.endswith("-h")}
 TABLE_2 = {
     "global": "global pooling",

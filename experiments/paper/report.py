@@ -162,7 +162,7 @@ def _details(section: Section) -> Iterator[str]:
 
 
 def _picture(path: Path) -> str:
-    """Returns a picture in 256 colours, which looks the same and is a third of the size."""
+    """Returns a picture in 256 colors, which looks the same and is a third of the size."""
     file = io.BytesIO()
     Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     data = base64.b64encode(file.getvalue()).decode()

@@ -18,8 +18,8 @@ import tyro
 from jattn.io import PretrainedCard, pretrained_cards
 from jattn.io._pretrained import FOLDER
 
-from ..run.command_line import one_line_paragraphs
-from ..run.errors import expect_no_empty, fail, suggestion
+from ..run.command_line import call
+from ..run.errors import fail, suggestion
 from ..run.folder import RunError
 from ..run.paths import local_path
 from ..run.program import as_typed, program
@@ -132,12 +132,11 @@ def _numbers(values: Sequence[float]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Lists models, prints a card or makes models, as a command line asks for."""
-    expect_no_empty(arguments)
-    about = one_line_paragraphs(as_typed(__doc__ or ""))
+    about = as_typed(__doc__ or "")
     if arguments[:1] == ["make"]:
-        tyro.cli(make_models, args=arguments[1:], prog=f"{program('pretrained')} make", description=about)
+        call(make_models, arguments[1:], f"{program('pretrained')} make", about)
     else:
-        tyro.cli(show, args=arguments, prog=program("pretrained"), description=about)
+        call(show, arguments, program("pretrained"), about)
 
 
 if __name__ == "__main__":

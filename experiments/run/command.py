@@ -1,13 +1,12 @@
 """An experiment as a command: its presets and data, from the command line to the table at the end."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 
-from jattn.training._devices import ALL_KNOW, is_main_process
+from jattn.training._devices import ALL_KNOW
 from jattn.types import Task
 
 from ..reports.runs import RunReport, write_report
@@ -19,10 +18,10 @@ from .errors import fail
 from .folder import RunConfig, RunError
 from .groups import flag, flat, name_flag
 from .identity import is_of_preset
+from .output import note, print_results
 from .program import as_typed, program
 from .settings import Settings
 from .signals import exit_on_signal
-from .tables import score_table
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,8 @@ class Experiment:
         """Runs the experiment with the settings of a command line."""
         preset, settings = self.parse(arguments)
         configure_jax(settings.run, settings.processes)
-        if is_main_process() and not settings.run.quiet:
-            for name, why in late_decays(settings).items():
-                print(f"warning: {flag(name)}: {why}", file=sys.stderr)
+        for name, why in late_decays(settings).items():
+            note(f"warning: {flag(name)}: {why}", settings.run.quiet)
         self.run(preset, settings)
 
     def run(self, preset: str, settings: Settings) -> None:
@@ -107,9 +105,7 @@ class Experiment:
                 exit_process_lost(why)
             exit_for_others(error)
         if finished is not None:
-            folder, results = finished
-            print(score_table(results, figures, self.details))
-            print(f"{results.total_seconds:.0f} s; the run is in {folder}")
+            print_results(*finished, figures, self.details)
 
     def _data(self, settings: Settings) -> Data:
         try:

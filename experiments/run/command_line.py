@@ -3,9 +3,11 @@
 import ast
 import functools
 import inspect
+import os
 import re
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -39,6 +41,7 @@ _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 Configured = TypeVar("Configured", bound=Settings)
 Parsed = TypeVar("Parsed", bound=Checked)
+Returned = TypeVar("Returned")
 
 
 def parse(
@@ -77,7 +80,7 @@ def parse(
         presets[name],
     )
     for setting, why in late_decays(settings).items():
-        if getattr(settings.optimiser, setting) != getattr(presets[name].optimiser, setting):
+        if getattr(settings.optimizer, setting) != getattr(presets[name].optimizer, setting):
             fail(f"{flag(setting)}: {why}")
     expect_used(settings, presets[name])
     return name, settings
@@ -98,11 +101,32 @@ def parse_settings(
     options: dict[str, Any] = {} if defaults is None else {"default": defaults}
     flat = (tyro.conf.OmitArgPrefixes,)  # flags without the names of groups
     declare_help(kind)
-    description = one_line_paragraphs(about)
     try:
-        return tyro.cli(kind, args=list(arguments), prog=program, description=description, config=flat, **options)
+        return call(kind, arguments, program, about, config=flat, **options)
     except SettingError as error:
         fail(str(error))
+
+
+def call(
+    function: Callable[..., Returned], arguments: Sequence[str], program: str, about: str, **options: Any
+) -> Returned:
+    """Returns what a function or class makes of a command line; exits with a message if an argument is wrong.
+
+    Args:
+      function: its parameters are the flags.
+      arguments: the command line after the program's name.
+      program: how the program is called, for its help.
+      about: what it does, for its help.
+      options: further ones of `tyro.cli`.
+    """
+    expect_no_empty(arguments)
+    try:
+        return tyro.cli(
+            function, args=list(arguments), prog=program, description=_one_line_paragraphs(about), **options
+        )
+    except BrokenPipeError:  # its help, in a pipe that is closed early, as by `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes as it ends
+        raise SystemExit(0) from None
 
 
 def _expect_published(name: str, preset: Settings, arguments: Sequence[str]) -> None:
@@ -146,7 +170,7 @@ def _docstrings(kind: Any) -> dict[str, str]:
     return found
 
 
-def one_line_paragraphs(text: str) -> str:
+def _one_line_paragraphs(text: str) -> str:
     """Returns a text with each paragraph in one line; breaks before indented lines stay."""
     return re.sub(r"(?<=\S)\n(?=\S)", " ", text)
 
@@ -164,7 +188,7 @@ def _misplaced_preset(presets: Mapping[str, Configured], arguments: Sequence[str
 
 def late_decays(settings: Settings) -> Mapping[str, str]:
     """For each schedule of the learning rate with an epoch that is never reached: a line that says so."""
-    return settings.optimiser.late_decays(teacher=settings.attention.attention == "weak")
+    return settings.optimizer.late_decays(teacher=settings.attention.attention == "weak")
 
 
 def expect_used(settings: Settings, preset: Settings) -> None:

@@ -34,6 +34,7 @@ from .identity import RESULTS as OF_RESULTS
 
 CONFIG, RESULTS = "config.json", "results.json"
 CONFIG_FORMAT, RESULTS_FORMAT = 2, 1
+MADE_AGAIN = "remove it, and the same command makes it again"  # how messages about a damaged file end
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions config.json has
 
 
@@ -257,7 +258,7 @@ def read_results(folder: Path, needed: Collection[str] = ()) -> dict[str, Any]:
     Raises:
       RunError: the file lacks one of them, is no such file, or is of another format.
     """
-    path, remedy = folder / RESULTS, "remove it, and the same command makes it again"
+    path = folder / RESULTS
 
     def numbers(value: Any) -> Any:
         if isinstance(value, dict):
@@ -269,11 +270,11 @@ def read_results(folder: Path, needed: Collection[str] = ()) -> dict[str, Any]:
     try:
         found = numbers(json.loads(path.read_text("utf-8")))
     except ValueError as error:
-        raise RunError(f"{path}: not JSON ({error}); {remedy}") from error
+        raise RunError(f"{path}: not JSON ({error}); {MADE_AGAIN}") from error
     if not isinstance(found, dict) or not found:
-        raise RunError(f"{path}: no JSON object; {remedy}")
-    expect_format(path, found.pop("format", None), RESULTS_FORMAT, remedy, RunError)
+        raise RunError(f"{path}: no JSON object; {MADE_AGAIN}")
+    expect_format(path, found.pop("format", None), RESULTS_FORMAT, MADE_AGAIN, RunError)
     for name in needed:
         if not isinstance(found.get(name), dict | list):
-            raise RunError(f"{path}: it has no {name!r}; {remedy}")
+            raise RunError(f"{path}: it has no {name!r}; {MADE_AGAIN}")
     return found

@@ -1,7 +1,6 @@
 """The paper's protocol: train a teacher, compute its leave-one-out labels, train the network and test it."""
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -33,8 +32,8 @@ from .folder import (
     open_run,
     read_lines,
 )
+from .output import count_graphs, note
 from .paths import run_folder
-from .progress import count_graphs
 from .restarts import best_restart
 from .results import Results, SubsetScores, Tuned, subset_scores
 from .samples import SAMPLES, write_samples
@@ -105,8 +104,7 @@ def acquire_run(config: RunConfig, name: str) -> Iterator[Run]:
         try:
             yield run._replace(finished=any_process(run.finished))
         except (KeyboardInterrupt, Terminated):
-            if is_main_process():
-                print(f"stopped; to resume, repeat the command with --out {run.folder}", file=sys.stderr)
+            note(f"stopped; to resume, repeat the command with --out {run.folder}")
             raise
 
 
@@ -116,7 +114,7 @@ def _run(
     splits, evaluation = data.splits, settings.evaluation
     seeds = [*evaluation.all_seeds] * max(len(data.train_ids), 1)
     train_ids = [ids for ids in data.train_ids for _ in evaluation.all_seeds] or None
-    batch_size = settings.optimiser.batch_size
+    batch_size = settings.optimizer.batch_size
     stages = StageTrainer(run, settings.run, batch_size, splits["train"], task, seeds, train_ids)
     settings, tuned = choose(settings, stages, data.outputs) if choose else (settings, None)
     network, params = _train(settings, stages, data, tuned)
@@ -179,12 +177,12 @@ def _write_samples(
 
 def _train(settings: Settings, stages: StageTrainer, data: Data, tuned: Tuned | None) -> tuple[Network, Params]:
     """Runs the training stages and returns the network to test, with its weights."""
-    attention, epochs = settings.attention, settings.optimiser.epochs
+    attention, epochs = settings.attention, settings.optimizer.epochs
     network, labels = settings.network(data.outputs), None
     if attention.attention == "weak":
         teacher = settings.teacher(data.outputs)
         teacher_params = stages.train(
-            "teacher", teacher, settings.teacher_training(stages.task), settings.optimiser.teacher_epochs
+            "teacher", teacher, settings.teacher_training(stages.task), settings.optimizer.teacher_epochs
         )
         labels = stages.leave_one_out_labels(
             "labels", stages.run.folder / "labels.npz", teacher, teacher_params, attention.label_threshold
@@ -204,9 +202,9 @@ def _warn_diverged(seeds: Sequence[int], predictions: Predictions) -> None:
     """Prints a warning with the seeds of networks whose outputs are not finite."""
     finite = [np.isfinite(output).all() for output in np.asarray(predictions.prediction)]
     diverged = sorted({seed for seed, is_finite in zip(seeds, finite, strict=True) if not is_finite})
-    if diverged and is_main_process():
+    if diverged:
         which = f"{finite.count(False)} of {len(seeds)} networks diverged (seed {', '.join(map(str, diverged))})"
-        print(f"{which}: their outputs are not finite; try a smaller --learning-rate", file=sys.stderr)
+        note(f"{which}: their outputs are not finite; try a smaller --learning-rate")
 
 
 def _new_folder(name: str) -> Path:

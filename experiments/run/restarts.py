@@ -81,12 +81,12 @@ def initial_attentions(network: Network, graphs: GraphsTuple, seeds: Sequence[in
 
 
 def seed_key(seed: int) -> jax.Array:
-    """The key that `make_train` initialises the network of a seed with."""
+    """The key that `make_train` initializes the network of a seed with."""
     return jax.random.split(jax.random.key(seed))[0]
 
 
 def with_attention(state: TrainState, starts: Params) -> TrainState:
-    """A state before training with other parameters of attention; the state of the optimiser is zeros anyway."""
+    """A state before training with other parameters of attention; the state of the optimizer is zeros anyway."""
 
     def place(x: jax.Array, replaced: jax.Array) -> jax.Array:
         return jax.device_put(x, replaced.sharding)

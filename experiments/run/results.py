@@ -12,7 +12,7 @@ from typing import Any
 
 from jattn.evaluation import mean_std
 
-from .folder import RESULTS, RunError, read_results, write_results
+from .folder import MADE_AGAIN, RESULTS, RunError, read_results, write_results
 
 TOGETHER = "all"  # the subset that all test subsets make together
 
@@ -168,8 +168,7 @@ class Results:
             if {len(score.values) for score in scores} != {results.networks}:
                 raise ValueError("numbers of networks differ")
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            remedy = "remove it, and the same command makes it again"
-            raise RunError(f"{folder / RESULTS}: not all scores are there; {remedy}") from error
+            raise RunError(f"{folder / RESULTS}: not all scores are there; {MADE_AGAIN}") from error
         return results
 
 

@@ -76,7 +76,7 @@ class ModelSettings(Checked):
     order: int = setting(2, "training")
     """Chebyshev terms of a convolution (K); 1 is a GCN or GIN."""
     aggregation: Aggregation = setting("mean", "training")
-    """How a convolution aggregates neighbours."""
+    """How a convolution aggregates neighbors."""
     hidden: int | None = setting(None, "training")
     """Hidden units of each convolution's MLP; None for a linear map."""
     readout: Readout = setting("sum", "training")
@@ -138,7 +138,7 @@ class AttentionSettings(Checked):
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
     label_threshold: float = setting(0.0, "training")
-    """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalised."""
+    """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalized."""
 
     def validate(self) -> None:
         """Raises `ValueError` if a value is not allowed."""
@@ -202,7 +202,7 @@ class AttentionSettings(Checked):
 
 
 @dataclass(frozen=True)
-class OptimiserSettings(Checked):
+class OptimizerSettings(Checked):
     """How networks are trained."""
 
     epochs: int = setting(300, "training")
@@ -345,7 +345,7 @@ class Settings(Checked):
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
     attention: AttentionSettings = AttentionSettings()
-    optimiser: OptimiserSettings = OptimiserSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
     evaluation: SeedSettings = SeedSettings()
     run: ExperimentRun = ExperimentRun()
     processes: ProcessSettings = ProcessSettings()
@@ -370,8 +370,8 @@ class Settings(Checked):
 
     def training(self, task: Task) -> TrainConfig:
         """How the network is trained."""
-        return self.optimiser.training(task, self.attention.loss_weight, self.run.compact)
+        return self.optimizer.training(task, self.attention.loss_weight, self.run.compact)
 
     def teacher_training(self, task: Task) -> TrainConfig:
         """How the teacher is trained."""
-        return self.optimiser.teacher_training(task)
+        return self.optimizer.teacher_training(task)

@@ -34,10 +34,10 @@ from jattn.types import Params, Task
 
 from .checkpoints import Best, Checkpoints, Saved
 from .devices import RunSettings
-from .folder import Run, RunError, read_lines
+from .folder import MADE_AGAIN, Run, RunError, read_lines
 from .identity import differences, fingerprint, training_identity
 from .monitoring import EventFile, resources
-from .progress import Progress, count_graphs
+from .output import Progress, count_graphs
 from .signals import Terminated, defer_signals
 
 AUC_POINTS = 30  # training lines per stage with an AUC: scikit-learn takes as long for it as a short epoch
@@ -122,7 +122,7 @@ class StageTrainer:
         try:
             devices_per_seed(len(seeds))
         except ValueError as error:
-            raise RunError(str(error)) from error
+            raise RunError(f"--{error}") from error
         self.run, self.options, self.batch_size = run, options, batch_size
         self.graphs, self.task, self.seeds, self.train_ids = graphs, task, seeds, train_ids
         self.seconds: dict[str, float] = {}
@@ -323,7 +323,7 @@ class StageTrainer:
     ) -> Float[np.ndarray, "seeds nodes"]:
         """The teachers' leave-one-out labels: those in the file, or else new ones, which are written to it.
 
-        Labels below `threshold` are 0; the loss renormalises the others.
+        Labels below `threshold` are 0; the loss renormalizes the others.
 
         Raises:
           RunError: the file has labels of other weights or graphs, or another format.
@@ -353,10 +353,10 @@ class StageTrainer:
             found = read_arrays(file)
         except (ValueError, OSError, EOFError, BadZipFile):  # they are made again
             return None
-        remedy, number = "remove it, and the same command makes it again", found.get("format")
-        expect_format(file, None if number is None else int(number), LABELS_FORMAT, remedy, RunError)
+        number = found.get("format")
+        expect_format(file, None if number is None else int(number), LABELS_FORMAT, MADE_AGAIN, RunError)
         changed = differences(json.loads(str(found["of"])), identity)
         if changed:
-            why = f"{file} has labels of another teacher or other graphs; {remedy}"
+            why = f"{file} has labels of another teacher or other graphs; {MADE_AGAIN}"
             raise RunError("\n  ".join([why, *map(str, changed)]))
         return found["target"], found["seconds"]

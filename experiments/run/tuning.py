@@ -5,7 +5,6 @@ accuracy on the graphs left out. The study is kept in the run's folder, or in a 
 """
 
 import sqlite3
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -32,6 +31,7 @@ from .figures import try_to_write
 from .folder import RunError
 from .groups import Checked, with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
+from .output import note
 from .results import Tuned, as_mean_std
 from .settings import Settings
 from .stages import StageTrainer
@@ -138,17 +138,17 @@ def tune(settings: Tunable, stages: StageTrainer, outputs: int) -> tuple[Tunable
             number = run_trial(study, settings, folds, stages.task, outputs)
             rows = _rows(study)
             row, best = next(row for row in rows if row["trial"] == number), study.best_trial
-            print(
+            note(
                 f"tuning: {len(rows)} of {trials} trials, {row['seconds']} s, {row['mean']:.1f} - "
                 f"{row['std']:.1f} % with {format_params(row)}; best {best.value:.1f} %",
-                file=sys.stderr,
+                settings.run.quiet,
             )
             _write(rows, folder)
         rows = _rows(study)
         _write(rows, folder)
     stages.seconds["tuning"] += before  # trials before an interruption, or on other machines
     best = study.best_trial
-    print(f"tuning: chose {format_params(best.params)}", file=sys.stderr)
+    note(f"tuning: chose {format_params(best.params)}", settings.run.quiet)
     accuracies = as_mean_std(mean_std(best.user_attrs["accuracies"]))
     tuned = Tuned(best.params, study.best_value, accuracies, best.number, len(rows))
     return with_changes(settings, **best.params), tuned
@@ -234,7 +234,7 @@ def make_folds(settings: TunableSettings, graphs: GraphsTuple, stages: StageTrai
     fold_stages = stages.with_networks(graphs, seeds, train)
     teacher = settings.teacher(outputs)
     params = fold_stages.train(
-        "teachers of folds", teacher, settings.teacher_training(stages.task), settings.optimiser.teacher_epochs
+        "teachers of folds", teacher, settings.teacher_training(stages.task), settings.optimizer.teacher_epochs
     )
     file, threshold = stages.run.folder / "fold_labels.npz", settings.attention.label_threshold
     labels = fold_stages.leave_one_out_labels("labels of folds", file, teacher, params, threshold)
@@ -249,8 +249,8 @@ def cross_validate(settings: Settings, folds: Folds, task: Task, outputs: int) -
         config,
         folds.graphs,
         folds.seeds,
-        settings.optimiser.epochs,
-        settings.optimiser.batch_size,
+        settings.optimizer.epochs,
+        settings.optimizer.batch_size,
         folds.labels,
         folds.train,
     ):

@@ -1,7 +1,7 @@
 r"""Leave-one-out of large sparse graphs: without a node, only its k-hop subgraph has to be computed again.
 
-A layer of order K reads K - 1 hops (at least 1) around a node. Without node i, the normalised adjacency differs in the
-rows up to 2 hops from i, because its neighbours lose a degree. So with h = max(K - 1, 1), the features after l layers
+A layer of order K reads K - 1 hops (at least 1) around a node. Without node i, the normalized adjacency differs in the
+rows up to 2 hops from i, because its neighbors lose a degree. So with h = max(K - 1, 1), the features after l layers
 differ only within
 
 .. math:: c_l = 1 + l h
@@ -32,7 +32,7 @@ class SubgraphBatch(NamedTuple):
     """k-hop subgraphs around the nodes of one graph, packed into chunks of a fixed number of rows. Nodes count from 0.
 
     Attributes:
-      removed: the removed node in the centre of each subgraph, -1 for none, [chunks, subgraphs].
+      removed: the removed node in the center of each subgraph, -1 for none, [chunks, subgraphs].
       subgraph: the subgraph of each row, ascending, [chunks, rows].
       node: the node of each row, -1 for none, [chunks, rows].
       changes: number of final layers whose features differ from the full graph's at the node of each row: L within c_1
@@ -123,7 +123,7 @@ def subgraph_batches(graph: GraphsTuple, network: Network, width: int, max_share
 
 
 def _nodes_within(graph: GraphsTuple, distances: list[int], max_share: float) -> scipy.sparse.csr_array | None:
-    """For every node and its neighbours, how many of the distances they are within; None as in `subgraph_batches`."""
+    """For every node and its neighbors, how many of the distances they are within; None as in `subgraph_batches`."""
     nodes = len(graph.nodes["attention"])
     joined = np.ones(len(graph.senders), bool), (graph.receivers, graph.senders)
     hop = scipy.sparse.csr_array(joined, (nodes, nodes)) + scipy.sparse.identity(nodes, bool, "csr")
@@ -210,10 +210,10 @@ def _subgraph_topology(whole: SparseTopology, chunk: SubgraphBatch) -> SparseTop
     kept = real & (chunk.node != removed)
     position = jnp.full((subgraphs, nodes), rows).at[subgraph, jnp.where(real, row, nodes)].set(row_index, mode="drop")
 
-    def edges_at(at: Callable[[Array], Array], neighbour: Array, value: Array) -> tuple[Array, Array, Array]:
+    def edges_at(at: Callable[[Array], Array], neighbor: Array, value: Array) -> tuple[Array, Array, Array]:
         """Columns of edges, their weights after the removal, and the weights with 0 for edges out of the subgraph."""
-        value = jnp.where(at(kept) & (neighbour != at(removed)), value, 0)
-        column = position[at(subgraph), neighbour]
+        value = jnp.where(at(kept) & (neighbor != at(removed)), value, 0)
+        column = position[at(subgraph), neighbor]
         inside = column < rows
         return jnp.where(inside, column, at(row_index)), value, jnp.where(inside, value, 0)
 

@@ -67,7 +67,7 @@ def leave_one_out_seeds(
     """
     expect_one_of("task", task, Task)
     expect_one_tuple(graphs)
-    network = network.at("highest")
+    network = network.with_precision("highest")
     seeds, costs = num_seeds(params), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
     rounded = fits_one_batch(graphs, nodes)

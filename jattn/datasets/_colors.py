@@ -139,7 +139,7 @@ def _draw_split(
 
 
 def _distinct(nodes: int, green: int, dimension: int, mixed: bool) -> int:
-    """Number of distinct labelled graphs, at most `_PLENTY`."""
+    """Number of distinct labeled graphs, at most `_PLENTY`."""
     if green > nodes:
         return 0
     if nodes >= 10:  # 10 nodes have over 10^12 sets of edges

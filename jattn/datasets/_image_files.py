@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageCms, ImageOps
 
 KEPT = ("1", "L", "LA", "RGB", "RGBA", "F", "I;16", "I;16B")  # Pillow's modes that are gray or RGB already
-WITH_OPACITY = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}  # if one of the colours is transparent
+WITH_OPACITY = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}  # if one of the colors is transparent
 OTHERS = {"La": "LA", "PA": "RGBA", "RGBa": "RGBA", "I": "I;16"}  # RGB for the rest
 
 

@@ -33,8 +33,8 @@ def image_graphs(
 ) -> GraphsTuple:
     """Graphs of images, made as those of MNIST-75sp.
 
-    Features are the mean of each channel over a superpixel, then the row and the column of its centre of mass, divided
-    by the longer side of the image. All are from 0 to 1, unless `mean` and `std` normalise them.
+    Features are the mean of each channel over a superpixel, then the row and the column of its center of mass, divided
+    by the longer side of the image. All are from 0 to 1, unless `mean` and `std` normalize them.
 
     Args:
       images: a list of images of any size, an array [images, height, width, ...], or one image. An image is a numpy
@@ -82,7 +82,7 @@ def expect_target(attention: Target | None) -> None:
 
 
 def raw_features(found: Superpixels, columns: int | None = None) -> Float32[np.ndarray, "nodes features"]:
-    """Features before normalisation: intensity in `columns` columns (default: one per channel), then position."""
+    """Features before normalization: intensity in `columns` columns (default: one per channel), then position."""
     channels = found.intensity.shape[1]
     columns = columns or channels
     if channels not in (1, columns):

@@ -22,12 +22,12 @@ from jattn.datasets._superpixels import Superpixels, cached_superpixels
 from jattn.graphs import Proximity
 
 VALIDATION = 5_000  # images, the last of the training set
-COLUMNS = 3  # of the same intensity, so that a model trained on gray digits can be tested on coloured ones
+COLUMNS = 3  # of the same intensity, so that a model trained on gray digits can be tested on colored ones
 NOISY, NOISYC = 0.4, 0.6  # standard deviations of the noise, for features of standard deviation 1
 
 
 class MNIST75sp(NamedTuple):
-    """MNIST-75sp, its normalisation and its images.
+    """MNIST-75sp, its normalization and its images.
 
     Attributes:
       splits: "train", "validation" if asked for, "orig", "noisy" and "noisyc"; the last three share arrays.
@@ -59,10 +59,10 @@ def mnist75sp(
 
     Superpixels are computed on all cores, which takes a minute on two, and cached in the user's cache folder.
 
-    Features are the intensity, three times, then row and column, all from 0 to 1, normalised by mean and standard
+    Features are the intensity, three times, then row and column, all from 0 to 1, normalized by mean and standard
     deviation over the nodes of "train". Edges join all nodes, with weights exp(-d / (0.1 pi)^2) for two nodes at
     distance d, in units of the width of an image. In "noisy", noise of standard deviation 0.4 is added to the
-    normalised intensity, the same in the three columns; in "noisyc", of 0.6 to each column.
+    normalized intensity, the same in the three columns; in "noisyc", of 0.6 to each column.
 
     Args:
       data_dir: folder of MNIST's files, as for `mnist`. Default: they are downloaded.

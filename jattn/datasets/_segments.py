@@ -1,4 +1,4 @@
-"""The superpixels of one image: segments of similar neighbouring pixels, up to a given number.
+"""The superpixels of one image: segments of similar neighboring pixels, up to a given number.
 
 SLIC (Achanta et al. 2012) often returns more segments than asked for. Asking for fewer loses many at once, so the
 smallest segments are merged instead, one after another.
@@ -28,7 +28,7 @@ class Segmentation:
       segments: number of segments asked of SLIC, which returns some more or fewer.
       compactness: SLIC's weight of distance in space against distance in intensity. Default: 0.25 for gray images; 10
         for three channels, which SLIC compares as CIELAB, on a scale a hundred times as large.
-      max_segments: most segments. While there are more, the segment with fewest pixels is merged into the neighbour
+      max_segments: most segments. While there are more, the segment with fewest pixels is merged into the neighbor
         (along a side of a pixel) with the closest mean intensity and, of equally close ones, the longest common border.
 
     >>> Segmentation(segments=50, max_segments=40)
@@ -118,7 +118,7 @@ def _cut(pixels: np.ndarray, segmentation: Segmentation) -> np.ndarray:
 
 
 def _merged(pixels: np.ndarray, labels: np.ndarray, max_segments: int) -> np.ndarray:
-    """Labels after merging the smallest segments into neighbours until `max_segments` are left."""
+    """Labels after merging the smallest segments into neighbors until `max_segments` are left."""
     count = int(labels.max()) + 1
     if count <= max_segments:
         return labels

@@ -33,7 +33,7 @@ class Superpixels(NamedTuple):
 
     Attributes:
       intensity: mean of each channel over a superpixel's pixels, from 0 to 1.
-      position: row and column of its centre of mass, pixels counted from 0, divided by the image's longer side.
+      position: row and column of its center of mass, pixels counted from 0, divided by the image's longer side.
       n_node: number of superpixels of each image.
     """
 

@@ -30,7 +30,7 @@ def from_arrays(
       senders: first node of each directed edge, [edges], counted from 0.
       receivers: second node of each directed edge, [edges]. List every undirected edge in both directions.
       weights: edge weights, [edges], equal in both directions. Default: 1.
-      attention: target attention, [nodes], at least 0; it is normalised when it is used. Default: 0.
+      attention: target attention, [nodes], at least 0; it is normalized when it is used. Default: 0.
       label: the graph's class (an integer of 32 bits) or the value to regress (a float).
 
     Returns:

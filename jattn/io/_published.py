@@ -28,7 +28,7 @@ class PublishedModel(NamedTuple):
       params: its weights, as `network.init` returns them under "params".
       config: the configuration as published, with "dataset".
       expected: its published scores: accuracy (%) by subset, "auc_0" (%) of attention in the first pooling, and so on.
-      feature_mean: mean subtracted from the input features, [features]; None if they are not normalised.
+      feature_mean: mean subtracted from the input features, [features]; None if they are not normalized.
       feature_std: standard deviation by which they were divided afterwards.
     """
 

@@ -31,7 +31,7 @@ def linear(
     Args:
       features: output features.
       inputs: input features, which set the scale of the biases.
-      kernel_init: initialiser of the weights, [in, out].
+      kernel_init: initializer of the weights, [in, out].
       **numbers: `dtype`, `param_dtype`, `precision` and `name` of `flax.linen.Dense`.
     """
     return nn.Dense(features, kernel_init=kernel_init, bias_init=_bias_init(inputs), **numbers)
@@ -44,7 +44,7 @@ def _bias_init(inputs: int) -> nn.initializers.Initializer:
 
 
 class ChebyshevFilter(nn.Module):
-    """A linear map of the Chebyshev terms of features, initialised like `linear`; its kernel is [in, order, out].
+    """A linear map of the Chebyshev terms of features, initialized like `linear`; its kernel is [in, order, out].
 
     Attributes:
       features: output features.
@@ -80,7 +80,7 @@ class ChebyGINConv(nn.Module):
     with the terms of `chebyshev_terms`. f is a linear map, or an MLP with one hidden ReLU layer if `hidden` is given.
     Knyazev et al. 2019, section 2.3; Defferrard et al. 2016, eq. 4.
 
-    As in the paper's code, "mean" is the symmetric normalisation D^-1/2 A D^-1/2, not a mean over neighbours, and "sum"
+    As in the paper's code, "mean" is the symmetric normalization D^-1/2 A D^-1/2, not a mean over neighbors, and "sum"
     also multiplies every term but T_0 X by the degrees D. With `order=1` and D' the degrees of A + I, the one term is
     that of GCN, D'^-1/2 (A + I) D'^-1/2 X ("mean"), or D'^1/2 (A + I) D'^-1/2 X ("sum"). The latter stands for GIN. It
     is not the plain sum (A + I) X of Xu et al. 2019, eq. 4.1, except between nodes of equal degree.

@@ -72,8 +72,8 @@ def dense_diff_pool(
     features, clusters = x.shape[1], scores.shape[1]
     log_s = jax.nn.log_softmax(topology.mask_nodes(scores))
     s = topology.mask_nodes(jnp.exp(log_s))
-    neighbours = topology.multiply(s)
-    products = topology.outer_sum(s, jnp.concatenate([x, neighbours, s], axis=1))
+    neighbors = topology.multiply(s)
+    products = topology.outer_sum(s, jnp.concatenate([x, neighbors, s], axis=1))
     pooled, adjacency, overlap = jnp.split(products, [features, features + clusters], axis=2)
 
     count = jnp.maximum(topology.num_nodes, 1)

@@ -70,7 +70,7 @@ class Network(nn.Module):
     Attributes:
       filters: output features of each convolution.
       order: number of Chebyshev terms of each convolution, K.
-      aggregation: "mean" (symmetric normalisation) or "sum" (the same, times degrees).
+      aggregation: "mean" (symmetric normalization) or "sum" (the same, times degrees).
       hidden: hidden units of the MLP of each convolution. None: one linear map.
       readout: "sum", "mean" or "max" over the nodes kept at the end; 0 for an empty graph.
       outputs: outputs of a graph: 1 for regression, the number of classes for classification.
@@ -209,7 +209,7 @@ class Network(nn.Module):
         return bool(kinds) and all(kind is AttentionPoolingConfig for kind in kinds)
 
     @nn.nowrap
-    def at(self, precision: Precision) -> "Network":
+    def with_precision(self, precision: Precision) -> "Network":
         """The same network with other `dtype` and `precision`."""
         return self.clone(**PRECISIONS[precision])
 

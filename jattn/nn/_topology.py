@@ -1,9 +1,9 @@
 """The topology of a batch: which nodes share a graph or an edge. Models, losses and poolings are written against it.
 
-Only a few operations need to know it: products with the adjacency A, plain and normalised, the softmax and the readout
+Only a few operations need to know it: products with the adjacency A, plain and normalized, the softmax and the readout
 over a graph, taking a subgraph, and broadcasting a graph's value to its nodes. All other operations work on rows. A
 topology is made from a padded `GraphsTuple`, whose rows are its nodes. Dropping a node only masks it: with
-s = node_mask / sqrt(degree + 1e-5), the normalised adjacency of the subgraph is diag(s) A diag(s), and no row moves.
+s = node_mask / sqrt(degree + 1e-5), the normalized adjacency of the subgraph is diag(s) A diag(s), and no row moves.
 
 Two storages of A give the same numbers:
 
@@ -52,7 +52,7 @@ class Topology(abc.ABC):
       node_graph: the graph that each row belongs to, [nodes].
       graph_mask: which graphs are not padding, [graphs].
       node_mask: which rows are nodes of real graphs and not dropped, [nodes].
-      degrees: sum of the edge weights to kept neighbours, 0 for dropped nodes, [nodes].
+      degrees: sum of the edge weights to kept neighbors, 0 for dropped nodes, [nodes].
       max_nodes: upper bound on the nodes of a graph, padding aside; known when a program is compiled.
     """
 
@@ -165,7 +165,7 @@ class Topology(abc.ABC):
 
     @scalars_allowed
     def subgraph(self, mask: Bool[Array, " nodes"]) -> Self:
-        """The same graphs without the nodes outside `mask`; degrees are counted again over kept neighbours.
+        """The same graphs without the nodes outside `mask`; degrees are counted again over kept neighbors.
 
         Raises:
           ValueError: the mask is not one boolean per row.
@@ -182,7 +182,7 @@ class Topology(abc.ABC):
 
         Args:
           self_loops: use A + I and its degrees, as GCN does (Kipf and Welling 2017, eq. 2).
-          dtype: dtype of the normalised A; that of A by default.
+          dtype: dtype of the normalized A; that of A by default.
           precision: precision of products with it.
         """
         scale = jnp.where(self.node_mask, jax.lax.rsqrt(self.degrees + int(self_loops) + DEGREE_OFFSET), 0)

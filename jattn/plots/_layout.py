@@ -27,7 +27,7 @@ def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 100
     q = noise
     for _ in range(20):  # towards the first two eigenvectors
         q, r = np.linalg.qr(gram @ q)
-    x = q * np.sqrt(np.abs(np.diag(r))) + 0.05 * noise  # the noise separates nodes with the same neighbours
+    x = q * np.sqrt(np.abs(np.diag(r))) + 0.05 * noise  # the noise separates nodes with the same neighbors
     w = 1 / (d + np.eye(count)) ** 2 - np.eye(count)
     for _ in range(steps):
         pull = w * d / np.maximum(cdist(x, x), 1e-9)

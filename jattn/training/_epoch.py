@@ -82,7 +82,7 @@ def make_train(
     """
     optimizer = make_optimizer(config, steps_per_epoch, axis)
     execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
-    network = network if config.precision is None else network.at(config.precision)
+    network = network if config.precision is None else network.with_precision(config.precision)
     over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
 
     def init(key: PRNGKeyArray, split: DeviceDataset) -> TrainState:

@@ -64,12 +64,12 @@ def attention_loss(
 
     .. math:: \frac{1}{G} \sum_g \frac{1}{N_g + 10^{-7}} \sum_{i \in g} a_i (\log a_i - \log(\alpha_i + 10^{-14}))
 
-    over the N_g nodes that entered the pooling. a is the target, normalised over them; terms with a_i = 0 are 0.
+    over the N_g nodes that entered the pooling. a is the target, normalized over them; terms with a_i = 0 are 0.
     Knyazev et al. 2019, eq. 4, without the weight beta.
 
     Args:
       pooled: result of the pooling.
-      target: target attention of each node, not necessarily normalised, [nodes].
+      target: target attention of each node, not necessarily normalized, [nodes].
       topology: the graphs as the network received them.
       count: as for `task_loss`.
     """

@@ -63,7 +63,7 @@ def test_a_gray_image_fills_columns():
         image_graphs([image(5, 5, 3)], columns=1)
 
 
-def test_statistics_normalise_features():
+def test_statistics_normalize_features():
     raw = image_graphs([image(12, 9)]).nodes["features"]
     x = image_graphs([image(12, 9)], mean=[0.5, 0.1, 0.2], std=[2.0, 3.0, 4.0]).nodes["features"]
     np.testing.assert_allclose(x, (raw - np.array([0.5, 0.1, 0.2])) / [2, 3, 4], atol=1e-6)

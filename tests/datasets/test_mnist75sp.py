@@ -77,7 +77,7 @@ def test_edges_join_all_nodes_by_their_distance(strokes):
         np.testing.assert_allclose(adjacency, expected * (1 - np.eye(n)), atol=1e-6)
 
 
-def test_features_are_intensity_three_times_and_position_normalised_over_the_training_set(strokes):
+def test_features_are_intensity_three_times_and_position_normalized_over_the_training_set(strokes):
     found = mnist75sp(strokes)
     data = mnist(strokes)
     of_train, of_test = superpixels(data.train_images), superpixels(data.test_images)
@@ -173,7 +173,7 @@ def test_of_the_other_training_images_no_superpixels_are_cut(strokes, monkeypatc
     assert cuts == [10, 4]
 
 
-def test_images_without_ink_can_be_normalised(tmp_path, monkeypatch):
+def test_images_without_ink_can_be_normalized(tmp_path, monkeypatch):
     expect(monkeypatch, train=1, test=1)
     blank = np.zeros((1, 28, 28))
     splits = mnist75sp(write_mnist(tmp_path, [blank, [0], blank, [0]])).splits

@@ -17,7 +17,7 @@ from jattn.graphs import Proximity, check, select_graphs
 
 
 def numbered(sizes):
-    """Graphs of the given sizes, each labelled with its number."""
+    """Graphs of the given sizes, each labeled with its number."""
     graphs = jraph.batch_np([make_graph(size, 0.5, i) for i, size in enumerate(sizes)])
     return graphs._replace(globals={"label": np.arange(len(sizes), dtype=np.int32)})
 

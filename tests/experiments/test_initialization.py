@@ -200,7 +200,7 @@ def test_settings_that_make_no_sense_are_refused(changes, message):
         with_changes(Initialization(), **changes)
 
 
-def test_the_published_set_has_three_colours(tmp_path):
+def test_the_published_set_has_three_colors(tmp_path):
     with pytest.raises(SettingError, match=r"--data-dir: .* say --dimensions 3"):
         with_changes(Initialization(), data_dir=tmp_path)
     with pytest.raises(SettingError, match="--test-graphs: 7 is for a generated set"):

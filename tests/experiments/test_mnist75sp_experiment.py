@@ -116,8 +116,8 @@ def test_presets_of_every_kind_run(preset, data_dir, tmp_path):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
-    network, optimiser = settings.network(outputs=10), settings.optimiser
-    assert (optimiser.epochs, optimiser.decay_epochs, optimiser.teacher_epochs, optimiser.teacher_decay_epochs) == (
+    network, optimizer = settings.network(outputs=10), settings.optimizer
+    assert (optimizer.epochs, optimizer.decay_epochs, optimizer.teacher_epochs, optimizer.teacher_decay_epochs) == (
         30,
         (20, 25),
     ) * 2

@@ -51,8 +51,8 @@ def test_weak_supervision_runs_in_one_command(tmp_path):
 def test_every_preset_makes_the_network_that_it_names(preset):
     settings = PRESETS[preset]
     network = settings.network(outputs=1)
-    assert settings.optimiser.epochs == 100
-    assert settings.optimiser.decay_epochs == (85, 95)
+    assert settings.optimizer.epochs == 100
+    assert settings.optimizer.decay_epochs == (85, 95)
     assert network.order == (1 if "gin" in preset or "gcn" in preset else 7)
     assert network.filters[0] == (128 if preset.endswith("-h") else 64)
     assert network.readout == "max"

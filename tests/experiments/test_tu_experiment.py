@@ -104,11 +104,11 @@ def test_a_name_is_looked_for_in_the_data_dir(toy, tmp_path):
 @pytest.mark.parametrize("preset", ["weak", "unsupervised", "global"])
 def test_every_preset_makes_the_network_of_the_paper(dataset, preset):
     settings = tu.presets(dataset)[preset]
-    network, optimiser = settings.network(outputs=2), settings.optimiser
+    network, optimizer = settings.network(outputs=2), settings.optimizer
     assert network.filters == (64, 64, 64)
     assert network.order == (1 if dataset == "PROTEINS" else 3)
     assert (network.readout, network.dropout, network.aggregation, network.hidden) == ("max", 0.1, "mean", None)
-    assert (optimiser.epochs, optimiser.decay_epochs, optimiser.teacher_epochs, optimiser.teacher_decay_epochs) == (
+    assert (optimizer.epochs, optimizer.decay_epochs, optimizer.teacher_epochs, optimizer.teacher_decay_epochs) == (
         50,
         (25, 35, 45),
     ) * 2

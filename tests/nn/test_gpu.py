@@ -83,9 +83,8 @@ def test_leave_one_out_labels_are_those_of_a_cpu(splits):
     @jax.jit
     def labels(params, graph):
         def predict(graph, kept):
-            return (
-                network.at("highest").apply({"params": params}, graph, sparse_topology(graph).subgraph(kept)).prediction
-            )
+            topology = sparse_topology(graph).subgraph(kept)
+            return network.with_precision("highest").apply({"params": params}, graph, topology).prediction
 
         return leave_one_out(predict, graph, int(graphs.n_node.max()))
 

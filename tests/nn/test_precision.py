@@ -108,7 +108,7 @@ def test_leave_one_out_of_many_seeds_has_the_highest_precision_whatever_the_netw
     params = network.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad([USUAL])))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
     expected = leave_one_out_seeds(network, one_seed, graphs, "regression")
-    actual = leave_one_out_seeds(network.at("bfloat16"), one_seed, graphs, "regression")
+    actual = leave_one_out_seeds(network.with_precision("bfloat16"), one_seed, graphs, "regression")
     np.testing.assert_array_equal(actual.attention, expected.attention)
     assert set(found) == {network}
     assert network.precision == jax.lax.Precision.HIGHEST
@@ -117,7 +117,7 @@ def test_leave_one_out_of_many_seeds_has_the_highest_precision_whatever_the_netw
 @each_storage
 @pytest.mark.parametrize("precision", [slow("default"), "bfloat16"])
 def test_training_asks_for_less_in_convolutions_alone(precision, storage):
-    network, params = NETWORKS["chebygin"].at(precision), params_of("chebygin")
+    network, params = NETWORKS["chebygin"].with_precision(precision), params_of("chebygin")
 
     def loss(params):
         return total_loss(params, network, GRAPH, STORAGES[storage](GRAPH))
@@ -133,7 +133,7 @@ def test_training_asks_for_less_in_convolutions_alone(precision, storage):
 
 
 def test_of_a_network_without_attention_only_the_output_map_is_left_at_the_highest_precision():
-    network = NETWORKS["gcn"].at("bfloat16")
+    network = NETWORKS["gcn"].with_precision("bfloat16")
     params = network.init(jax.random.key(0), GRAPH)["params"]
     lines = products(lambda params: network.apply({"params": params}, GRAPH).prediction, params)
     assert list(map(is_highest, lines)) == [False, False, True]
@@ -165,7 +165,7 @@ def test_layers_take_precision_as_flax_does(precision):
 
 def test_a_file_does_not_say_how_its_network_was_computed(tmp_path):
     network = NETWORKS["chebynet"]
-    save_network(tmp_path / "weights.npz", network.at("bfloat16"), params_of("chebynet"))
+    save_network(tmp_path / "weights.npz", network.with_precision("bfloat16"), params_of("chebynet"))
     assert load_network(tmp_path / "weights.npz")[0] == network
 
 

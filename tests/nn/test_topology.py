@@ -88,7 +88,7 @@ def test_the_scaled_product_is_that_of_the_dense_matrix_over_rows_whose_scale_is
 
 @each_storage
 @pytest.mark.parametrize("name", ADJACENCIES)
-def test_degrees_are_sums_of_weights_over_kept_neighbours(name, storage):
+def test_degrees_are_sums_of_weights_over_kept_neighbors(name, storage):
     adjacency = ADJACENCIES[name]
     topology = STORAGES[storage](pad([from_dense(X, adjacency)]))
     np.testing.assert_allclose(topology.degrees[:3], adjacency.sum(1), rtol=1e-6)

@@ -30,7 +30,7 @@ def shown(segments=SQUARES, label=7, title="", **views):
 
 
 def panels(figure):
-    """The axes of each row, without the colour bar."""
+    """The axes of each row, without the color bar."""
     axes = [axes for axes in figure.axes[:-1] if axes.images]
     assert axes == figure.axes[:-1]
     rows = sorted({one.get_subplotspec().rowspan.start for one in axes})
@@ -77,7 +77,7 @@ def test_images_of_other_sizes_are_drawn_together(tmp_path):
 
 
 def test_a_row_for_each_image_with_its_target_and_its_views():
-    views = {"clean": view(4), "noisy": view(4, predicted=3), "noisy colour": view(4, predicted=7)}
+    views = {"clean": view(4), "noisy": view(4, predicted=3), "noisy color": view(4, predicted=7)}
     rows = panels(attention_on_images([shown(**views), shown(title="test 5", label=3, **views)]))
     assert [axes.get_title() for axes in rows[0]] == ["target"] + ["input", "attention"] * 3
     assert [text.get_text() for axes in rows[0] for text in axes.texts] == list(views)
@@ -104,7 +104,7 @@ def test_a_superpixel_is_filled_with_its_channels_within_0_to_1():
     assert np.array_equal(pixels(of_gray), np.array([[0.1] * 3, [0.2] * 3, [0] * 3, [1] * 3])[SQUARES])
 
 
-def test_attention_and_target_are_coloured_relative_to_the_largest_of_the_graph():
+def test_attention_and_target_are_colored_relative_to_the_largest_of_the_graph():
     clean = view(4)._replace(attention=np.array([0.01, 0.02, 0, 0.04]), node_mask=np.ones(4, bool))
     image = shown(clean=clean)._replace(target=np.array([0.5, 0, 0, 0.5]))
     target, _, attention = panels(attention_on_images([image]))[0]
@@ -112,7 +112,7 @@ def test_attention_and_target_are_coloured_relative_to_the_largest_of_the_graph(
     assert np.array_equal(pixels(target), ATTENTION(np.array([1.0, 0, 0, 1]))[SQUARES])
 
 
-def test_attention_that_is_nan_is_coloured_as_zero():
+def test_attention_that_is_nan_is_colored_as_zero():
     nan = view(4)._replace(attention=np.array([np.nan, 1, 2, np.nan]), node_mask=np.ones(4, bool))
     attention = panels(attention_on_images([shown(nan=nan)]))[0][-1]
     assert np.array_equal(pixels(attention), ATTENTION(np.array([0, 0.5, 1, 0]))[SQUARES])
@@ -130,7 +130,7 @@ def test_dropped_superpixels_show_the_hatching_behind_them():
     assert [patch.get_hatch() for patch in legend.get_patches()] == [attention.patch.get_hatch(), None]
 
 
-def test_the_picture_itself_has_the_colours_and_hatches():
+def test_the_picture_itself_has_the_colors_and_hatches():
     clean = view(4)._replace(node_mask=np.array([True, False, True, True]))
     image = shown(clean=clean)
     figure = attention_on_images([image])
@@ -139,7 +139,7 @@ def test_the_picture_itself_has_the_colours_and_hatches():
     picture = np.asarray(canvas.buffer_rgba()) / 255
 
     def inside(axes, superpixel):
-        """Its pixels of the picture, without its borders; more than one colour only where there is hatching."""
+        """Its pixels of the picture, without its borders; more than one color only where there is hatching."""
         row, column = divmod(superpixel, 2)
         corners = [[4 * column - 0.25, 3 * row - 0.25], [4 * column + 3.25, 3 * row + 2.25]]
         (left, top), (right, bottom) = axes.transData.transform(corners)
@@ -188,7 +188,7 @@ def test_targets_are_left_out_where_no_image_has_one():
     assert np.array_equal(pixels(first[0]), ATTENTION(np.zeros(4))[SQUARES])
 
 
-@pytest.mark.parametrize(("count", "names"), [(1, ["clean"]), (6, ["clean", "noisy", "noisy colour"])])
+@pytest.mark.parametrize(("count", "names"), [(1, ["clean"]), (6, ["clean", "noisy", "noisy color"])])
 def test_nothing_lies_outside_the_picture_or_over_another_panel(count, names):
     images = [shown(title=f"test {i}", **{name: view(4, predicted=8) for name in names}) for i in range(count)]
     figure = attention_on_images(images)

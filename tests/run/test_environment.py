@@ -154,3 +154,10 @@ def test_memory_that_does_not_suffice_is_an_error_of_a_line(tmp_path, monkeypatc
     assert stop.value.code == 2
     said = capsys.readouterr().err
     assert "error: out of memory (RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.); ask for" in said
+
+
+def test_help_may_go_into_a_pipe_that_is_closed_early():
+    command = f"{sys.executable} -m experiments.colors --help | head -n 1"
+    shown = subprocess.run(command, shell=True, capture_output=True, timeout=120, text=True)
+    assert shown.stdout.startswith("usage: ")
+    assert shown.stderr == ""

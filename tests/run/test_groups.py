@@ -30,7 +30,7 @@ def test_no_two_groups_have_a_setting_of_the_same_name(name):
 def test_a_change_finds_its_group_and_leaves_the_rest():
     changed = with_changes(WEAK, threshold=0.03, epochs=400, out=Path("here"))
     assert changed.attention.threshold == 0.03
-    assert changed.optimiser.epochs == 400
+    assert changed.optimizer.epochs == 400
     assert changed.run.out == Path("here")
     assert with_changes(changed, threshold=0.05, epochs=300, out=None) == WEAK
     assert (changed.data, changed.model, changed.evaluation) == (WEAK.data, WEAK.model, WEAK.evaluation)

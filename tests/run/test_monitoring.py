@@ -9,7 +9,7 @@ from tensorboardX.proto.event_pb2 import Event
 from experiments import colors
 from experiments.run.folder import read_lines
 from experiments.run.monitoring import EventFile, resources
-from experiments.run.progress import Progress, count_graphs
+from experiments.run.output import Progress, count_graphs
 
 TINY = ["supervised", "--seeds", "2", "--epochs", "3", "--train-graphs", "20", "--test-graphs", "6"]
 

@@ -50,7 +50,7 @@ def test_a_data_set_brings_its_own_settings_and_figures():
     ("arguments", "message"),
     [
         ([], "experiment: name one of colors, triangles, mnist75sp, tu"),
-        (["colours", "weak"], "experiment 'colours' is not known; did you mean colors?"),
+        (["colors", "weak"], "experiment 'colors' is not known; did you mean colors?"),
         (["colors"], "presets: name at least one of: weak, weak-d,"),
         (["colors", "weak", "wek"], "preset 'wek' is not known; did you mean weak?"),
         (["colors", "weak", "--partition", "gpu"], "partition: only for jobs on SLURM; add --executor slurm"),

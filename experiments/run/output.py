@@ -1,15 +1,34 @@
-"""Progress of a stage: a bar in a terminal, or else a line now and then."""
+"""What a run prints: a table on standard output, progress and notes on standard error.
+
+Progress is a bar in a terminal, or else a line now and then.
+"""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from tqdm import tqdm
 
 from jattn.training._devices import is_main_process
 
+from .results import Results
+from .tables import score_table
+
 LINES = 10  # lines per stage if the output is no terminal
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """Prints a line on standard error, once for all processes of a run; nothing if `quiet`."""
+    if is_main_process() and not quiet:
+        tqdm.write(text, file=sys.stderr)
+
+
+def print_results(folder: Path, results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> None:
+    """Prints the table of a finished run, its seconds and its folder; arguments as for `score_table`."""
+    print(score_table(results, paper, details))
+    print(f"{results.total_seconds:.0f} s; the run is in {folder}")
 
 
 class Progress:
@@ -28,8 +47,8 @@ class Progress:
         self.auc = ""
         in_terminal = sys.stderr.isatty() and not self.quiet
         self.bar = tqdm(total=epochs, initial=done, desc=stage, unit="epoch", disable=not in_terminal)
-        if done and not self.quiet:
-            tqdm.write(f"{stage}: resumed after epoch {done} of {epochs}", file=sys.stderr)
+        if done:
+            note(f"{stage}: resumed after epoch {done} of {epochs}", quiet)
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +65,7 @@ class Progress:
         self.bar.update()
         epoch = line["epoch"]
         if self.bar.disable and not self.quiet and (epoch % -(-self.epochs // LINES) == 0 or epoch == self.epochs):
-            print(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}", file=sys.stderr)
+            note(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}")
 
 
 @contextmanager
@@ -61,6 +80,6 @@ def count_graphs(stage: str, graphs: int, quiet: bool = False) -> Iterator[Calla
             bar.update(more)
             before, done = done, done + more
             if bar.disable and not quiet and (done == graphs or done * LINES // graphs > before * LINES // graphs):
-                print(f"{stage}: {done} of {graphs} graphs", file=sys.stderr)
+                note(f"{stage}: {done} of {graphs} graphs")
 
         yield count
