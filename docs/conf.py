@@ -43,7 +43,7 @@ nb_execution_timeout = 300  # seconds of a cell
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {"members": True, "special-members": "__call__"}
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

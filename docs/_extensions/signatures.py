@@ -58,7 +58,7 @@ def _fields(cls: type) -> list[str]:
 def _default(cls: type, name: str, value: ast.expr | None) -> str:
     if value is None:
         return ""
-    text = _plain(value)
+    text = ast.unparse(value)
     if re.match(r"(\w+\.)?[a-z]+\(", text):  # a function that describes the field
         if not hasattr(cls, name):
             return ""
@@ -73,6 +73,8 @@ def _parsed(thing: Any) -> ast.ClassDef | ast.FunctionDef:
 
 
 def _plain(node: ast.AST) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value  # a name that is defined further down
     return SPACE.sub(r"'\1'", ast.unparse(node))
 
 
