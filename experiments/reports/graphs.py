@@ -32,10 +32,15 @@ CONTROLS = """
 <button type="button" id="next" aria-label="Next graph">→</button>
 <output id="count"></output>
 </div>
-<figure id="graph" tabindex="0" aria-describedby="caption"><figcaption id="caption" aria-live="polite"></figcaption>
+<figure id="graph" tabindex="0" aria-label="Graph" aria-describedby="caption">
+<figcaption id="caption" aria-live="polite"></figcaption>
 <div id="drawing"></div><div id="key"></div></figure>
 <noscript><p>Graphs are drawn by JavaScript, which this browser does not run.</p></noscript>
 """
+LEFT_OUT = (
+    '<p class="muted">Right and wrong graphs are shown in equal numbers where there are enough of both, evenly spaced '
+    f"by size. Graphs of more than {MAX_NODES} nodes or {MAX_EDGES:,} edges are left out.</p>"
+)
 
 
 def graphs_section(samples: Mapping[str, Mapping[str, np.ndarray] | None]) -> str:
@@ -56,26 +61,26 @@ def graphs_section(samples: Mapping[str, Mapping[str, np.ndarray] | None]) -> st
         return f"{heading}{''.join(notes)}</section>"
     colors = {"attention": ATTENTION_COLORS, "target": TARGET, "dropped": DROPPED, "edge": EDGE}
     data = {"colors": colors, "runs": [{"name": name, **_run(arrays)} for name, arrays in there.items()]}
-    about = (
-        "<p>Predictions and attention of the first network. A node's color is its attention, relative to the largest "
-        "of its graph; a ring marks target attention, and dropped nodes are small and hollow. "
-        "Buttons, slider and the keys ← and → step through the graphs.</p>"
+    of_nodes = (
+        "and attention of the first network. A node's color is its attention, relative to the largest of its graph; a "
+        "ring marks target attention, and dropped nodes are small and hollow. "
+        if any(arrays["attention"].shape[1] for arrays in there.values())
+        else "of the first network, which has no attention. "
     )
-    notes += [_left_out(name, arrays, len(there) > 1) for name, arrays in there.items()]
-    return "\n".join([heading, about, CONTROLS, *notes, embedded_json("graphs-data", data), "</section>"])
+    keys = "Buttons, slider and the keys ← and → step through the graphs."
+    about = f"<p>Predictions {of_nodes}{keys}</p>"
+    notes += [f'<p class="muted">{_shown(name, arrays, len(there) > 1)}</p>' for name, arrays in there.items()]
+    return "\n".join([heading, about, CONTROLS, *notes, LEFT_OUT, embedded_json("graphs-data", data), "</section>"])
 
 
-def _left_out(name: str, arrays: Mapping[str, np.ndarray], named: bool) -> str:
-    """A paragraph that says which graphs of a run are not shown."""
+def _shown(name: str, arrays: Mapping[str, np.ndarray], named: bool) -> str:
+    """How many graphs of each subset of a run are shown."""
     parts = []
     for i, subset in enumerate(arrays["subsets"]):
         shown, tested = int((arrays["subset"] == i).sum()), int(arrays["tested"][i])
         share = f" ({100 * arrays['correct_of_tested'][i] / tested:.1f} % of all are right)" if tested else ""
-        parts.append(f"{shown} of {tested} graphs of {title(str(subset))}{share}")
-    text = f"{name}: " * named + "; ".join(parts)
-    how = "Up to half of them are wrong ones, more than there are on average; both are evenly spaced by size."
-    large = f"Graphs of more than {MAX_NODES} nodes or {MAX_EDGES:,} edges are left out."
-    return f'<p class="muted">{html.escape(text)}. {how} {large}</p>'
+        parts.append(f"{shown:,} of {tested:,} graphs of {title(str(subset))}{share}")
+    return html.escape(f"{name}: " * named + "; ".join(parts) + ".")
 
 
 def _run(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from jattn.plots._style import CURVES
 
 SIZE = (3.5, 2.6)  # inches
-MARGINS = {"left": 0.16, "right": 0.98, "bottom": 0.17, "top": 0.97}  # a layout engine takes as long as the drawing
+MARGINS = {"left": 0.19, "right": 0.98, "bottom": 0.17, "top": 0.97}  # a layout engine takes as long as the drawing
 THEME = {"#000000": "currentColor", "#ebebeb": "var(--grid)"} | {
     color: f"var(--c{i})" for i, color in enumerate(CURVES, 1)
 }

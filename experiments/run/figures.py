@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jattn.plots import accuracy_by_label, accuracy_by_size, training_curves
 from jattn.plots._style import CURVES, style_axes
-from jattn.plots._training import Quantity
+from jattn.plots._training import FAINT, Quantity
 
 from .results import SubsetScores
 
@@ -64,7 +64,7 @@ def training_figure(lines: Sequence[Mapping[str, Any]]) -> Figure:
     if seeds > 1:
         styles: dict[str, dict[str, Any]] = {
             f"mean of {seeds} seeds": {"linewidth": 1.5},
-            "each seed": {"linewidth": 0.7, "alpha": 0.5},
+            ("each seed" if seeds <= FAINT else f"each of the first {FAINT}"): {"linewidth": 0.7, "alpha": 0.5},
         }
         handles = [Line2D([], [], color=CURVES[0], label=label, **style) for label, style in styles.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
