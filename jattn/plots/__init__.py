@@ -1,7 +1,7 @@
 """Plots of attention, training and accuracy, by matplotlib; `save` writes a figure to a file.
 
 Plots of one panel take `ax`, by default pyplot's current axes, and return the axes. Plots of several panels return a
-`Figure`.
+`Figure`, which a notebook shows.
 """
 
 from jattn.plots._accuracy import accuracy_by_label, accuracy_by_size

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from jattn.graphs import Proximity
 from jattn.io import write_atomically
 from jattn.plots._layout import stress_layout
+from jattn.plots._style import NotebookFigure
 
 ATTENTION_COLORS = ("#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540")  # from none to the most of a graph
 ATTENTION = LinearSegmentedColormap.from_list("attention", ATTENTION_COLORS)
@@ -68,7 +69,7 @@ def attention_on_graphs(
     _expect_lengths(graphs, attention=attention, node_mask=node_mask, prediction=prediction, position=position)
     columns = min(len(ids), 5)
     rows = -(-len(ids) // columns)
-    figure = Figure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
+    figure = NotebookFigure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
     figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.08))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in panels:

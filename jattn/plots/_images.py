@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from jattn.plots._graphs import ATTENTION, DROPPED, TARGET
+from jattn.plots._style import NotebookFigure
 
 PANEL = 1.05  # inches
 BORDER, WRONG = "0.5", TARGET
@@ -105,7 +106,7 @@ def _panels(
     left, bottom = 0.2 + 0.08 * max(len(line) for text in texts for line in text.split("\n")), 0.75
     right, top = left + sum(widths), bottom + sum(heights)
     width, height = max(right + 0.1, 3.5), top + 0.5
-    figure = Figure(figsize=(width, height), dpi=160)
+    figure = NotebookFigure(figsize=(width, height), dpi=160)
     grid = figure.add_gridspec(
         len(heights),
         len(widths),

@@ -1,15 +1,26 @@
 """The style that all plots share: colors, grid, bands of one standard deviation."""
 
+import io
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer, subset or run
 SPAN = "0.92"  # of a range of values, behind the curves
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows, also without `%matplotlib inline`."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
 
 
 def current_axes(ax: Axes | None) -> Axes:

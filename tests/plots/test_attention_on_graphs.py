@@ -70,6 +70,11 @@ def test_attention_alone_is_enough():
     assert all(len(axes.collections[1].get_offsets()) == 0 for axes in figure.axes[:10])  # nothing is dropped
 
 
+def test_a_notebook_shows_the_figure():
+    graphs, attention, _, _ = split(2)
+    assert attention_on_graphs(graphs, attention)._repr_png_().startswith(b"\x89PNG")
+
+
 def test_given_positions_are_used():
     data = split(3, 4)
     position = np.random.default_rng(0).random((7, 2))
