@@ -1,7 +1,7 @@
 """Attention on the sample graphs of runs: data as JSON, and the elements in which `graphs.js` draws them."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -132,13 +132,3 @@ def _relative(attention: np.ndarray) -> np.ndarray:
 def _short(value: Any, digits: int = 3) -> float:
     """A number with few digits."""
     return float(f"{float(value):.{digits}g}") if np.issubdtype(np.asarray(value).dtype, np.floating) else int(value)
-
-
-def names_of_runs(paths: Sequence[Any]) -> list[str]:
-    """Returns a name for each folder: the shortest ends of their paths that differ."""
-    whole = [path.absolute().parts for path in paths]
-    for length in range(1, max(map(len, whole), default=1) + 1):
-        names = ["/".join(parts[-length:]) for parts in whole]
-        if len(set(names)) == len(names):
-            break
-    return names

@@ -18,7 +18,7 @@ from ..run.folder import RunConfig, RunError, read_config, read_lines
 from ..run.results import TOGETHER, Results
 from ..run.samples import read_samples
 from ..run.tables import score_rows, title
-from .graphs import graphs_section, names_of_runs
+from .graphs import graphs_section
 from .page import details, preformatted, table, write_page
 from .plots import grid, inline_plot, legend
 
@@ -70,7 +70,7 @@ def write_report(runs: Sequence[RunReport], file: Path) -> None:
     Raises:
       RunError: a folder has no finished run, or a file of it is damaged.
     """
-    names = names_of_runs([run.folder for run in runs])
+    names = _names([run.folder for run in runs])
     read = [_read(name, run) for name, run in zip(names, runs, strict=True)]
     one = read[0] if len(read) == 1 else None
     heading = one.heading if one else f"{len(read)} runs"
@@ -85,6 +85,16 @@ def write_report(runs: Sequence[RunReport], file: Path) -> None:
     ]
     scripts = ["graphs.js"] if any(run.samples is not None for run in read) else []
     write_page(file, f"{heading}: report by jattn", parts, scripts)
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """A name for each folder: the shortest ends of their paths that differ."""
+    whole = [folder.absolute().parts for folder in folders]
+    for length in range(1, max(map(len, whole), default=1) + 1):
+        names = ["/".join(parts[-length:]) for parts in whole]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def _read(name: str, run: RunReport) -> _Run:
