@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent / "_extensions"), str(Path(__file__).parents[1])]
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # what notebooks print comes from CPUs
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # tqdm without ipywidgets, below a notebook's first cell
 
 project = "jattn"
 author = "The jattn authors"
