@@ -261,11 +261,12 @@ def test_jobs_have_gpus_of_their_own(monkeypatch, tmp_path):
 def test_sweeps_of_the_documentation_are_understood(monkeypatch):
     found = []
     monkeypatch.setattr(sweep, "run", lambda asked, of, jobs: found.append(len(jobs)))
-    for text in ((ROOT / "docs/how_to/clusters.md").read_text(), sweep.__doc__):
+    pages = [(ROOT / f"docs/how_to/{page}.md").read_text() for page in ("clusters", "tune")]
+    for text in (*pages, sweep.__doc__):
         for command in re.findall(r"^ *(?:python -m experiments\.|jattn )sweep (.*)$", text, re.MULTILINE):
             if "--summary" not in command:
                 sweep.main(shlex.split(command))
-    assert found == [20, 100, 20, 4, 10, 12, 100]
+    assert found == [20, 100, 3, 20, 4, 10, 12, 100]
 
 
 @pytest.mark.slow
