@@ -26,6 +26,22 @@ assert min(of_teacher["orig"] + of_teacher["large"]) > 90 > 50 > max(of_teacher[
 assert sum(of_student["largec"]) > sum(of_teacher["largec"]) + 30
 assert largest < 1e-6
 """,
+    "03_training_loop": """
+assert history[-1] < 0.1 < 10 < history[0]
+assert step._cache_size() == 1
+assert min(accuracies["orig"], accuracies["large"]) > 95
+assert accuracies_of_rule["largec"] >= accuracies["largec"] > 50
+""",
+    "04_superpixels": """
+assert accuracy > 80 and accuracy > accuracy_noisy + 10
+assert min(auc, auc_noisy) > 99
+""",
+    "05_larger_graphs": """
+scores = {name: by_size(found).mean(axis=1) for name, found in predictions.items()}
+assert all(score[0] > 97 for score in scores.values())
+assert scores["sum"][-1] < 60
+assert min(scores["attention, sum"].min(), scores["max"].min()) > 90
+""",
 }
 
 
