@@ -134,7 +134,7 @@ def _restored(run: Path, config: RunConfig) -> tuple[Experiment, Settings]:
         if affected(field, config.settings) != "nothing" and stored != to_jsonable(value):
             changes[field.name] = Path(stored) if field.name == "data_dir" else stored
     settings = with_changes(preset, **{k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()})
-    if not is_of_preset(with_changes(settings, validation=False), preset):
+    if not is_of_preset({**flat(settings), "validation": False}, preset):
         raise RunError(f"{run}: its settings are not those of {config.preset}; train it as {experiment.name} has it")
     return experiment, settings
 
