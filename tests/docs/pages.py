@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text("utf-8")
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n(?:It prints\n\n)?```text\n(?P<printed>.*?)```\n)?", re.DOTALL)
@@ -17,7 +17,7 @@ def examples(text: str) -> list[tuple[str, str | None]]:
 
 def with_includes(page: Path) -> str:
     """The text of a page, with the part of the README that it includes."""
-    text = page.read_text()
+    text = page.read_text("utf-8")
     for whole, start, end in re.findall(
         r"(```\{include\} \S*README\.md\n:start-after: (<.*?>)\n:end-before: (<.*?>)\n```)", text
     ):

@@ -18,7 +18,7 @@ def entries() -> list[tuple[str, str, str]]:
     found = []
     for page in sorted(PAGES.glob("*.rst")):
         module = None
-        for directive, argument in re.findall(r"^\.\. (\w+):: ([\w.]+)$", page.read_text(), re.MULTILINE):
+        for directive, argument in re.findall(r"^\.\. (\w+):: ([\w.]+)$", page.read_text("utf-8"), re.MULTILINE):
             if directive == "currentmodule":
                 module = argument
             elif directive != "automodule":
@@ -49,5 +49,5 @@ def test_entries_have_the_right_kind():
 
 
 def test_every_page_is_in_the_index():
-    listed = (PAGES / "index.md").read_text().split()
+    listed = (PAGES / "index.md").read_text("utf-8").split()
     assert not [page.stem for page in PAGES.glob("*.rst") if page.stem not in listed]

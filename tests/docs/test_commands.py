@@ -10,7 +10,7 @@ from pages import PAGES, README
 from experiments import tu
 from experiments.__main__ import COMMANDS
 
-TEXTS = {"README": README, **{page.stem: page.read_text() for page in PAGES}}
+TEXTS = {"README": README, **{page.stem: page.read_text("utf-8") for page in PAGES}}
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 SPAN = re.compile(r"\| `(jattn [^`]+)` \|")  # in a table
 

@@ -27,14 +27,14 @@ def test_python_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page):
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
-    targets += re.findall(r"^(?:```\{(?:image|include)\} |:file: )(\S+)$", page.read_text(), re.MULTILINE)
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+    targets += re.findall(r"^(?:```\{(?:image|include)\} |:file: )(\S+)$", page.read_text("utf-8"), re.MULTILINE)
     local = [target for target in targets if "://" not in target]
     assert not [target for target in local if not (page.parent / target).exists()]
 
 
 def test_every_page_is_in_the_table_of_contents():
-    contents = (ROOT / "docs/index.md").read_text()
+    contents = (ROOT / "docs/index.md").read_text("utf-8")
     pages = {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in PAGES}
     outside = {page for page in pages if not re.search(rf"^{page}$", contents, re.MULTILINE)}
     assert not {page for page in outside if page != "index" and not page.startswith("tutorials/")}
@@ -42,17 +42,17 @@ def test_every_page_is_in_the_table_of_contents():
 
 def test_drawings_are_what_their_script_makes():
     made = runpy.run_path(str(ROOT / "docs/drawings/draw.py"))["drawings"]()
-    assert made == {path.name: path.read_text() for path in (ROOT / "docs/drawings").glob("*.svg")}
+    assert made == {path.name: path.read_text("utf-8") for path in (ROOT / "docs/drawings").glob("*.svg")}
 
 
 def test_the_batch_that_is_drawn_is_the_one_of_the_page():
     batch = runpy.run_path(str(ROOT / "docs/drawings/draw.py"))
     drawn = [entry for block in batch["BLOCKS"] for entry in (*block, -1)]
-    assert str([[drawn]]) in (ROOT / "docs/explain/batch_layout.md").read_text()
+    assert str([[drawn]]) in (ROOT / "docs/explain/batch_layout.md").read_text("utf-8")
 
 
 def test_the_citation_has_the_version():
     version = runpy.run_path(str(ROOT / "jattn/_version.py"))["__version__"]
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert README.count("CITATION.cff") == 2

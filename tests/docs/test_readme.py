@@ -31,7 +31,7 @@ def test_the_example_prints_what_the_readme_says():
 
 
 def test_the_layout_lists_every_room_and_command():
-    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    contributing = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     layout = re.search(r"## Where a thing lives\n+```text\n(.*?)```", contributing, re.DOTALL)[1]
     listed = set(re.findall(r"[\w-]+(?=/)", layout))
     for package in ("jattn", "experiments"):

@@ -21,6 +21,8 @@ def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
     assert built.returncode == 0, built.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) >= 30
-    assert not [page.name for page in pages if LOADED.search(page.read_text())]
+    assert not [page.name for page in pages if LOADED.search(page.read_text("utf-8"))]
     styles = list(tmp_path.rglob("_static/**/*.css"))
-    assert not [style.name for style in styles if re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text())]
+    assert not [
+        style.name for style in styles if re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text("utf-8"))
+    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import jattn
 from experiments import __main__ as command
 from experiments.run import program
 
@@ -22,6 +23,11 @@ def test_help_lists_every_command_and_imports_nothing_heavy():
     for name, about in command.COMMANDS.items():
         assert any(line.split(maxsplit=1) == [name, about] for line in shown.stdout.splitlines())
     assert not {"jax", "numpy", "tyro", "matplotlib", "jattn"} & set(shown.stderr.split())
+
+
+def test_the_version_is_that_of_the_library(capsys):
+    command.main(["--version"])
+    assert capsys.readouterr().out == f"jattn {jattn.__version__}\n"
 
 
 def test_every_module_that_is_run_is_a_command():

@@ -261,7 +261,7 @@ def test_jobs_have_gpus_of_their_own(monkeypatch, tmp_path):
 def test_sweeps_of_the_documentation_are_understood(monkeypatch):
     found = []
     monkeypatch.setattr(sweep, "run", lambda asked, of, jobs: found.append(len(jobs)))
-    pages = [(ROOT / f"docs/how_to/{page}.md").read_text() for page in ("clusters", "tune")]
+    pages = [(ROOT / f"docs/how_to/{page}.md").read_text("utf-8") for page in ("clusters", "tune")]
     for text in (*pages, sweep.__doc__):
         for command in re.findall(r"^ *(?:python -m experiments\.|jattn )sweep (.*)$", text, re.MULTILINE):
             if "--summary" not in command:
