@@ -10,7 +10,7 @@ from jattn.datasets import generate_colors, generate_triangles
 from jattn.evaluation import join
 from jattn.graphs import Proximity
 
-TRIANGLES_COLUMNS = 14  # degrees 0 to 13, as in the published data set
+TRIANGLES_COLUMNS = 15  # degrees 0 to 14, as in the published data set
 SIDE = 8  # superpixels of a drawn image in each direction
 
 

@@ -33,7 +33,7 @@ EXPERIMENTS = {module.EXPERIMENT.name: module.EXPERIMENT for module in (colors, 
 NAMES = {"colors": "COLORS-3", "triangles": "TRIANGLES", "mnist75sp": "MNIST"}  # of the published data sets
 FEATURES = {
     "colors": "one-hot color of the node (green is column 1, counted from 0), then a column of 0",
-    "triangles": "one-hot degree of the node, with columns for 0 to 13",
+    "triangles": "one-hot degree of the node, with columns for 0 to 14",
     "mnist75sp": "intensity of the superpixel, three times, then row and column of its center, all from 0 to 1; "
     "less feature_mean, divided by feature_std",
 }

@@ -219,3 +219,12 @@ def test_labels_that_no_graph_is_left_for_are_an_error_that_counts_them(argument
 def test_arguments_out_of_range_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         generate_triangles(**arguments)
+
+
+def test_generated_graphs_have_the_columns_that_are_asked_for():
+    usual, asked = (generate_triangles(train=10, validation=0, test=10, degree_columns=n)["large"] for n in (None, 4))
+    degrees = np.bincount(asked.senders, minlength=asked.n_node.sum())
+    np.testing.assert_array_equal(asked.nodes["features"], degrees[:, None] == np.arange(4))
+    np.testing.assert_array_equal(usual.nodes["features"][:, :4], asked.nodes["features"])
+    with pytest.raises(ValueError, match="degree_columns=0: expected at least 1"):
+        generate_triangles(train=1, degree_columns=0)
