@@ -4,7 +4,6 @@ import base64
 import html
 import io
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,6 @@ from ..reports.runs import TITLES
 from ..run import tables
 from ..sweeps.summary import Row, Score
 
-# Networks behind a figure of the paper, 1 if it does not say; for tu draws of training graphs, with ten seeds each.
-PAPER_RUNS = {"colors": 100, "triangles": 1, "mnist75sp": 10, "tu": 10}
 MAX_STANDARD_ERRORS = 3  # a score that differs by more from the paper's is marked
 LEGEND = (
     "Per cent, mean ± standard deviation over networks; the paper's figure in brackets; "
@@ -55,21 +52,21 @@ class Section(NamedTuple):
         return ", ".join([*row.values.values(), self.labels[row.preset]])
 
 
-def is_off(score: Score, task: str) -> bool | None:
+def is_off(score: Score) -> bool | None:
     """Whether a score differs from the paper's by more than three standard errors; None if that is not known.
 
-    The error is that of the difference of two means. For one network, which has no standard error, the paper's standard
-    deviation stands in for it. A figure of the paper without ± has no error but its rounding, half a unit of its last
-    digit.
+    The error is that of the difference of two means. Where one of them has no standard deviation, as the mean of one
+    network, that of the other stands in for it. The paper's figure is also uncertain by its rounding.
     """
-    figure = re.fullmatch(r"(\d+(?:\.(\d+))?)(?: ± ([\d.]+))?", score.paper)
+    figure = score.paper
     if figure is None or not math.isfinite(score.mean):
         return None
-    known, paper_std = math.isfinite(score.error), float(figure[3] or 0)
-    if not known and not paper_std:
+    known = math.isfinite(score.error)
+    if not known and not figure.std:
         return None
-    error = math.hypot(score.error if known else paper_std, paper_std / math.sqrt(PAPER_RUNS[task]))
-    return abs(score.mean - float(figure[1])) > 0.5 * 0.1 ** len(figure[2] or "") + MAX_STANDARD_ERRORS * error
+    paper_std = float(figure.std) if figure.std else score.std
+    error = math.hypot(score.error if known else paper_std, paper_std / math.sqrt(figure.draws))
+    return abs(score.mean - float(figure.mean)) > figure.rounding + MAX_STANDARD_ERRORS * error
 
 
 def cells(section: Section) -> list[list[str]]:
@@ -83,9 +80,10 @@ def cells(section: Section) -> list[list[str]]:
         for score in row.scores.values():
             std = f" ± {score.std:.1f}" if trained > 1 else ""
             paper = f" ({score.paper})" if score.paper else ""
-            off = " *" if is_off(score, section.task) else ""
-            shown[score.heading] = f"{score.mean:.1f}{std}{paper}{off}"
+            off = " *" if is_off(score) else ""
+            shown[score.heading] = f"{score.mean:.1f}{std}{paper}{off}" if math.isfinite(score.mean) else "-"
         networks = f"{trained}" if trained == requested else f"{trained} of {requested}"
+        networks += next((f" ({score.paper.networks})" for score in row.scores.values() if score.paper), "")
         figures = [shown.get(heading, "") for heading in headings]
         lines.append([section.label(row), *figures, networks, f"{row.seconds:.0f}" if trained else ""])
     return [["%", *headings, "networks", "seconds"], *lines]
@@ -106,7 +104,7 @@ def as_rows(section: Section) -> Iterator[dict[str, Any]]:
     for row in section.rows:
         trained, _ = row.networks
         for name, score in row.scores.items():
-            off = is_off(score, section.task)
+            off, figure = is_off(score), score.paper
             yield {
                 "table": section.table,
                 "task": section.task,
@@ -116,7 +114,9 @@ def as_rows(section: Section) -> Iterator[dict[str, Any]]:
                 "mean": f"{score.mean:.3f}",
                 "std": f"{score.std:.3f}",
                 "networks": trained,
-                "paper": score.paper,
+                "paper": figure.mean if figure else "",
+                "paper_std": figure.std if figure else "",
+                "paper_networks": figure.networks if figure else "",
                 "off": "" if off is None else off,
                 "seconds": round(row.seconds),
             }

@@ -15,6 +15,7 @@ from jattn.plots._training import FAINT, Quantity
 
 from ..run.figures import QUANTITIES, Curve, by_label, by_size, curves
 from ..run.folder import RunConfig, RunError, read_config, read_lines
+from ..run.paper_figures import PaperFigures
 from ..run.results import TOGETHER, Results
 from ..run.samples import read_samples
 from ..run.tables import score_rows, title
@@ -33,12 +34,12 @@ class RunReport(NamedTuple):
 
     Attributes:
       folder: its path.
-      paper: the paper's figures, by subset and "auc"; empty if it gives none.
+      paper: the paper's figures; empty if it gives none.
       details: scores in its table besides accuracy and AUC, by name.
     """
 
     folder: Path
-    paper: Mapping[str, str]
+    paper: PaperFigures
     details: Sequence[str] = ()
 
 

@@ -19,6 +19,7 @@ from .folder import RunConfig, RunError
 from .groups import flag, flat, name_flag
 from .identity import is_of_preset
 from .output import note, print_results
+from .paper_figures import PaperFigures
 from .program import as_typed, program
 from .settings import Settings
 from .signals import exit_on_signal
@@ -32,7 +33,7 @@ class Experiment:
       name: the name of its module, with which the folders of its runs begin.
       about: the module's docstring, for `--help`.
       presets: settings by name, the default first.
-      paper: the paper's figures by preset, for the table: one for each subset, and "auc" for the first pooling.
+      paper: the paper's figures by preset.
       data: reads or generates the data of some settings.
       task: what is predicted.
       folder_name: a further part of the names of its runs' folders.
@@ -44,7 +45,7 @@ class Experiment:
     name: str
     about: str
     presets: Mapping[str, Any]
-    paper: Mapping[str, Mapping[str, str]]
+    paper: Mapping[str, PaperFigures]
     data: Callable[[Any], Data]
     task: Task = "regression"
     folder_name: str = ""
@@ -52,7 +53,7 @@ class Experiment:
     choose: protocol.Choose | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
 
-    def paper_figures(self, preset: str, settings: Settings | Mapping[str, Any]) -> Mapping[str, str]:
+    def paper_figures(self, preset: str, settings: Settings | Mapping[str, Any]) -> PaperFigures:
         """Returns the paper's figures for a preset; none if settings differ from it in what is trained or tested.
 
         Args:

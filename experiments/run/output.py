@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from jattn.training._devices import is_main_process
 
+from .paper_figures import PaperFigures
 from .results import Results
 from .tables import score_table
 
@@ -25,7 +26,7 @@ def note(text: str, quiet: bool = False) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-def print_results(folder: Path, results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> None:
+def print_results(folder: Path, results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> None:
     """Prints the table of a finished run, its seconds and its folder; arguments as for `score_table`."""
     print(score_table(results, paper, details))
     print(f"{results.total_seconds:.0f} s; the run is in {folder}")

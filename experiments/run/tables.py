@@ -9,6 +9,7 @@ from typing import Any
 
 from jattn.io import write_atomically
 
+from .paper_figures import PaperFigures
 from .results import TOGETHER, Results
 
 TITLES = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
@@ -72,18 +73,17 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
     write_atomically(file, lambda temporary: temporary.write_text(text.getvalue(), "utf-8"))
 
 
-def score_table(results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> str:
+def score_table(results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> str:
     """Returns `score_rows` as text."""
     return as_text(score_rows(results, paper, details))
 
 
-def score_rows(results: Results, paper: Mapping[str, str], details: Sequence[str] = ()) -> list[list[str]]:
+def score_rows(results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> list[list[str]]:
     """Returns accuracy and attention AUC, mean and standard deviation over networks, above the paper's figures.
 
     Args:
       results: a run's.
-      paper: the paper's figures by subset, and "auc"; "" or absent if it gives none; their row is left out if
-        it gives none at all.
+      paper: the paper's figures; their row is left out if there are none.
       details: further scores of all subsets together, by name.
     """
     columns = [
@@ -99,8 +99,9 @@ def score_rows(results: Results, paper: Mapping[str, str], details: Sequence[str
         ["%", *(heading for heading, _, _ in columns)],
         [f"{seeds} seed{'s' * (seeds > 1)}", *(str(score) for _, score, _ in columns)],
     ]
-    if any(figures):
-        rows.append(["paper", *(figure or "-" for figure in figures)])
+    known = [figure for figure in figures if figure]
+    if known:
+        rows.append([f"paper: {known[0].networks} seeds", *(str(figure or "-") for figure in figures)])
     return rows
 
 

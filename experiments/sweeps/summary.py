@@ -10,6 +10,7 @@ import numpy as np
 
 from ..run.folder import RunConfig, RunError, read_config
 from ..run.identity import RESULTS, settings_differences, settings_of
+from ..run.paper_figures import PaperFigure
 from ..run.results import TOGETHER, MeanStd, Results, pooled
 from ..run.tables import as_text, title, write_csv
 from .attempts import last_status, reason, state
@@ -26,14 +27,14 @@ class Score(NamedTuple):
       mean: mean over the networks of all finished jobs; NaN if one of them has no such score.
       std: their standard deviation (ddof 0).
       error: standard error of the mean, from `standard_error`.
-      paper: the paper's figure, or "".
+      paper: the paper's figure; None if it gives none.
     """
 
     heading: str
     mean: float
     std: float
     error: float
-    paper: str
+    paper: PaperFigure | None = None
 
     def __str__(self) -> str:
         return f"{self.mean:.1f} ± {self.std:.1f}" + (f" ({self.paper})" if self.paper else "")
@@ -152,18 +153,18 @@ def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
     paper = job.experiment.paper_figures(job.preset, job.settings)
     scores = dict[str, Score]()
 
-    def add(name: str, heading: str, layers: Iterable[Sequence[MeanStd]], figure: str = "") -> None:
+    def add(name: str, heading: str, layers: Iterable[Sequence[MeanStd]], figure: PaperFigure | None = None) -> None:
         """Adds a score, layer by layer, from those of each job; the paper's figure is that of the first layer."""
         for i, of_jobs in enumerate(layers):
             score, number = pooled(of_jobs), f"{i + 1}" if i else ""
             error = standard_error(score.values, draws)
             shown = f"{heading} {number}".strip() if heading else ""
-            scores[f"{name}{number}"] = Score(shown, score.mean, score.std, error, "" if i else figure)
+            scores[f"{name}{number}"] = Score(shown, score.mean, score.std, error, None if i else figure)
 
     for name in subsets[0]:
         same, together = [of_job[name] for of_job in subsets], name == TOGETHER
-        heading, auc_heading, auc_figure = ("", "AUC", paper.get("auc", "")) if together else (title(name), "", "")
-        add(f"{name}_accuracy", heading, [[of_job.accuracy for of_job in same]], paper.get(name, ""))
+        heading, auc_heading, auc_figure = ("", "AUC", paper.get("auc")) if together else (title(name), "", None)
+        add(f"{name}_accuracy", heading, [[of_job.accuracy for of_job in same]], paper.get(name))
         aucs = zip(*(of_job.attention_auc for of_job in same), strict=True)
         add(f"{name}_auc", auc_heading, aucs, auc_figure)
     for name in job.experiment.details:
@@ -214,7 +215,7 @@ def write_summary(rows: Sequence[Row], file: Path) -> None:
         cells |= {f"jobs_{name}": row.jobs.get(name, 0) for name in STATES} | {"seconds": round(row.seconds, 1)}
         for name in names:
             score = row.scores.get(name)
-            mean, std, paper = (score.mean, score.std, score.paper) if score else ("", "", "")
+            mean, std, paper = (score.mean, score.std, str(score.paper or "")) if score else ("", "", "")
             cells |= {name: mean, f"{name}_std": std} | ({f"{name}_paper": paper} if name in in_paper else {})
         file_rows.append(cells)
     write_csv(file, file_rows)

@@ -191,7 +191,7 @@ def test_precision_is_of_training_alone_and_stays_what_it_was(tmp_path, capsys):
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     weak = colors.PRESETS["weak"]
-    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, seeds=100, seed=7))["largec"] == "73 ± 14"
+    assert str(colors.EXPERIMENT.paper_figures("weak", with_changes(weak, seeds=100, seed=7))["largec"]) == "73 ± 14"
     assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, threshold=0.1)) == {}
     assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, validation=True)) == {}
 

@@ -12,8 +12,10 @@ from PIL import Image
 from experiments import colors
 from experiments.paper import __main__ as paper
 from experiments.paper import report
+from experiments.paper.plan import EXTRA_ARGUMENTS
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
+from experiments.run.paper_figures import PaperFigure
 from experiments.sweeps.pool import JobPool
 from experiments.sweeps.summary import Score, standard_error
 from jattn.evaluation import mean_std
@@ -35,7 +37,9 @@ def finish(folder, accuracy, auc=(), seconds=30.0):
     folder.mkdir(parents=True)
     preset, _, seeds = folder.name.partition("_seeds=")
     first, last = map(int, seeds.split("-"))
-    _, settings = colors.EXPERIMENT.parse([preset, "--seed", str(first), "--seeds", str(last - first + 1)])
+    _, settings = colors.EXPERIMENT.parse(
+        [preset, "--seed", str(first), "--seeds", str(last - first + 1), *EXTRA_ARGUMENTS.get(preset, ())]
+    )
     write_results(folder, results(accuracy, auc, seconds))
     configure(folder, settings)
     Image.new("RGB", (8, 8), "green").save(folder / "accuracy.png")
@@ -125,7 +129,7 @@ def test_results_of_another_kind_are_not_part_of_a_row(two_of_three, capsys):
         assert stop.value.code == 1
         said = capsys.readouterr()
         line = next(line for line in said.out.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
-        assert "90.0 ± 0.0" in line and line.split()[-4:-1] == ["10", "of", "20"]
+        assert "90.0 ± 0.0" in line and line.split()[-5:-1] == ["10", "of", "20", "(100)"]
         assert f"{folder}: its results are" in said.err
 
 
@@ -208,7 +212,7 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
 
 
 @pytest.mark.parametrize(
-    ("mean", "error", "of_paper", "off"),
+    ("mean", "error", "figure", "off"),
     [
         (95.0, math.nan, "100", None),  # neither has a spread
         (99.0, 0.0, "100", True),
@@ -222,8 +226,18 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
         (109.0, math.nan, "90 ± 6", True),
     ],
 )
-def test_a_figure_is_off_where_it_differs_by_three_standard_errors(mean, error, of_paper, off):
-    assert report.is_off(Score("Large", mean, 0.0, error, of_paper), "colors") is off
+def test_a_figure_is_off_where_it_differs_by_three_standard_errors(mean, error, figure, off):
+    paper_mean, _, std = figure.partition(" ± ")
+    found = PaperFigure(paper_mean, std, 100, 100) if figure else None
+    assert report.is_off(Score("Large", mean, 0.0, error, found)) is off
+
+
+def test_a_figure_without_spread_has_that_of_our_networks():
+    figure = PaperFigure("90", "", 10, 10)
+    assert (
+        report.is_off(Score("Large", 95.1, 4.0, 0.8, figure)) is True
+    )  # three errors of sqrt(0.64 + 1.6) = 1.5, and 0.5
+    assert report.is_off(Score("Large", 94.9, 4.0, 0.8, figure)) is False
 
 
 def test_what_has_one_error_is_networks_or_else_draws_of_graphs():
@@ -242,7 +256,8 @@ def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
             for job in of.jobs:
                 published = data_dir is not None and not (of.task == "colors" and job.settings.data.dimension > 3)
                 assert job.settings.data.data_dir == (data_dir if published else None)
-                assert job.settings.evaluation.leave_one_out_auc == (job.preset == "diffpool")
+                without_attention = of.task != "tu" and job.settings.attention.attention == "none"
+                assert job.settings.evaluation.leave_one_out_auc == without_attention
 
 
 def test_two_tables_share_their_runs(tmp_path):

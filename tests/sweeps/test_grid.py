@@ -40,7 +40,7 @@ def test_values_may_have_several_parts_or_be_switches():
 def test_a_data_set_brings_its_own_settings_and_figures():
     proteins, other = jobs("tu", vary={"dataset": ("PROTEINS", "DD-200")})
     assert (proteins.settings.attention.threshold, other.settings.attention.threshold) == (0.1, 0.005)
-    figures = [job.experiment.paper_figures(job.preset, job.settings)["test"] for job in (proteins, other)]
+    figures = [str(job.experiment.paper_figures(job.preset, job.settings)["test"]) for job in (proteins, other)]
     assert figures == ["76.2 ± 0.7", "54.3 ± 5.0"]
     (job,) = jobs("tu", arguments=("--dataset", "COLLAB", "--data-seeds", "3"))
     assert (job.settings.data.max_nodes, job.networks) == (35, 6)
@@ -50,7 +50,7 @@ def test_a_data_set_brings_its_own_settings_and_figures():
     ("arguments", "message"),
     [
         ([], "experiment: name one of colors, triangles, mnist75sp, tu"),
-        (["colors", "weak"], "experiment 'colors' is not known; did you mean colors?"),
+        (["colours", "weak"], "experiment 'colours' is not known; did you mean colors?"),
         (["colors"], "presets: name at least one of: weak, weak-d,"),
         (["colors", "weak", "wek"], "preset 'wek' is not known; did you mean weak?"),
         (["colors", "weak", "--partition", "gpu"], "partition: only for jobs on SLURM; add --executor slurm"),
