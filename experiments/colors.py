@@ -65,19 +65,21 @@ UNSUPERVISED = with_changes(WEAK, attention="unsupervised", threshold=0.03)
 GLOBAL = with_changes(WEAK, attention="none", epochs=100, decay_epochs=(90,))
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
 TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
+# An unsupervised MLP has an AUC of 73 % from N(0, 1), from which linear scorers start, 95 from the default; the paper 91.
+DEEP: dict[str, Any] = {"scorer": "mlp", "init": "default"}
 
 PRESETS = {
     "weak": WEAK,
-    "weak-d": with_changes(WEAK, scorer="mlp"),
+    "weak-d": with_changes(WEAK, **DEEP),
     "weak-h": with_changes(WEAK, dimension=32),
     "supervised": SUPERVISED,
-    "supervised-d": with_changes(SUPERVISED, scorer="mlp"),
+    "supervised-d": with_changes(SUPERVISED, **DEEP),
     "supervised-h": with_changes(SUPERVISED, dimension=32),
     "supervised-topk": with_changes(SUPERVISED, **TOPK),
     "supervised-gin": with_changes(SUPERVISED, **GIN),
     "supervised-gin-topk": with_changes(SUPERVISED, **GIN, **TOPK),
     "unsupervised": UNSUPERVISED,
-    "unsupervised-d": with_changes(UNSUPERVISED, scorer="mlp"),
+    "unsupervised-d": with_changes(UNSUPERVISED, **DEEP),
     "unsupervised-h": with_changes(UNSUPERVISED, dimension=32),
     "unsupervised-topk": with_changes(UNSUPERVISED, **TOPK),
     "unsupervised-gin": with_changes(UNSUPERVISED, **GIN),

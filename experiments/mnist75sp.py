@@ -141,7 +141,7 @@ WEAK = with_changes(SUPERVISED, attention="weak")
 UNSUPERVISED = with_changes(SUPERVISED, attention="unsupervised")
 GLOBAL = with_changes(SUPERVISED, attention="none")
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 64}
-DEEP: dict[str, Any] = {"scorer": "mlp"}
+DEEP: dict[str, Any] = {"scorer": "mlp", "init": "default"}  # as on COLORS
 HIGH: dict[str, Any] = {"filters": (32, 64, 512)}
 TOPK: dict[str, Any] = {"pooling": "topk"}
 

@@ -79,6 +79,7 @@ def test_every_preset_makes_the_network_that_it_names(preset):
         assert network.poolings == (None, DiffPoolConfig(4))
     elif network.poolings:
         assert (network.poolings[1].scorer.kind == "mlp") == preset.endswith("-d")
+        assert (network.poolings[1].scorer.init == "default") == preset.endswith("-d")
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_every_preset_makes_the_network_that_it_names(preset):
         first, second, pooling = network.poolings
         assert first is second is None
         assert pooling.score_from == "previous"
-        assert pooling.scorer.init == "normal"
+        assert pooling.scorer.init == ("default" if preset.endswith("-d") else "normal")
         kind = "ground_truth" if preset.startswith("upper-bound") else "mlp" if preset.endswith("-d") else "linear"
         assert pooling.scorer.kind == kind
 
