@@ -65,7 +65,7 @@ UNSUPERVISED = with_changes(WEAK, attention="unsupervised", threshold=0.03)
 GLOBAL = with_changes(WEAK, attention="none", epochs=100, decay_epochs=(90,))
 GIN: dict[str, Any] = {"order": 1, "aggregation": "sum", "hidden": 256}
 TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
-# An unsupervised MLP has an AUC of 73 % from N(0, 1), from which linear scorers start, 95 from the default; the paper 91.
+# An unsupervised MLP has an AUC of 73 % from N(0, 1), as linear scorers start, 95 from the default; the paper 91.
 DEEP: dict[str, Any] = {"scorer": "mlp", "init": "default"}
 
 PRESETS = {
