@@ -21,7 +21,6 @@ assert np.array_equal(again.prediction, predictions["supervised", "large"].predi
 """,
     "02_weak_supervision": """
 assert min(jattn.attention_auc(target, is_green) for target in labels.target) > 95
-of_teacher, of_student = accuracies(teacher, teacher_params), accuracies(student, student_params)
 assert min(of_teacher["orig"] + of_teacher["large"]) > 90 > 50 > max(of_teacher["largec"])
 assert sum(of_student["largec"]) > sum(of_teacher["largec"]) + 30
 assert largest < 1e-6
