@@ -52,12 +52,12 @@ def resources(graphs_per_second: float) -> dict[str, float]:
 class EventFile:
     """The TensorBoard event file of one stage, or nothing; a context manager."""
 
-    def __init__(self, folder: Path | None, done: int):
+    def __init__(self, folder: Path | None, trained: int):
         """Opens the file.
 
         Args:
           folder: its folder; None to write nothing.
-          done: the last epoch that counts if the stage is resumed; lines of later epochs are discarded.
+          trained: the last epoch that counts if the stage is resumed; lines of later epochs are discarded.
         """
         self._writer = None
         if folder is not None:
@@ -65,7 +65,7 @@ class EventFile:
                 from tensorboardX import SummaryWriter
             except ImportError:
                 fail("tensorboard: tensorboardX is not installed; pip install 'jattn[tensorboard]'")
-            self._writer = SummaryWriter(str(folder), purge_step=done + 1 if done else None)
+            self._writer = SummaryWriter(str(folder), purge_step=trained + 1 if trained else None)
 
     def __enter__(self) -> Self:
         return self

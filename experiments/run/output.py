@@ -35,21 +35,21 @@ def print_results(folder: Path, results: Results, paper: PaperFigures, details: 
 class Progress:
     """Shows the epochs of one stage on standard error; a context manager."""
 
-    def __init__(self, stage: str, epochs: int, done: int = 0, quiet: bool = False):
+    def __init__(self, stage: str, epochs: int, trained: int = 0, quiet: bool = False):
         """Shows the beginning of a stage.
 
         Args:
           stage: its name.
           epochs: the number of its epochs.
-          done: epochs that were trained before.
+          trained: epochs that were trained before.
           quiet: show nothing.
         """
         self.stage, self.epochs, self.quiet = stage, epochs, quiet or not is_main_process()
         self.auc = ""
         in_terminal = sys.stderr.isatty() and not self.quiet
-        self.bar = tqdm(total=epochs, initial=done, desc=stage, unit="epoch", disable=not in_terminal)
-        if done:
-            note(f"{stage}: resumed after epoch {done} of {epochs}", quiet)
+        self.bar = tqdm(total=epochs, initial=trained, desc=stage, unit="epoch", disable=not in_terminal)
+        if trained:
+            note(f"{stage}: resumed after epoch {trained} of {epochs}", quiet)
 
     def __enter__(self) -> Self:
         return self
@@ -74,13 +74,13 @@ def count_graphs(stage: str, graphs: int, quiet: bool = False) -> Iterator[Calla
     """Shows the progress of a stage that processes graphs; yields a function that takes how many more are done."""
     quiet = quiet or not is_main_process()
     with tqdm(total=graphs, desc=stage, unit="graph", disable=quiet or not sys.stderr.isatty()) as bar:
-        done = 0
+        shown = 0
 
         def count(more: int) -> None:
-            nonlocal done
+            nonlocal shown
             bar.update(more)
-            before, done = done, done + more
-            if bar.disable and not quiet and (done == graphs or done * LINES // graphs > before * LINES // graphs):
-                note(f"{stage}: {done} of {graphs} graphs")
+            before, shown = shown, shown + more
+            if bar.disable and not quiet and (shown == graphs or shown * LINES // graphs > before * LINES // graphs):
+                note(f"{stage}: {shown} of {graphs} graphs")
 
         yield count

@@ -1,4 +1,4 @@
-"""What changes when a node goes is a ball around it: computing the ball alone gives what the whole graph does."""
+"""What changes when a node goes is a subgraph around it: computing that alone gives what the whole graph does."""
 
 import functools
 
@@ -58,7 +58,7 @@ GRAPHS = [
 
 @pytest.fixture
 def small():
-    """Sizes at which small graphs have several chunks of balls."""
+    """Sizes at which small graphs have several chunks of subgraphs."""
     chunks = {"subgraph_rows": 96, "subgraph_edges": 150, "search_sources": 16, "subgraph_count": 8}
     with changed_costs(**chunks, subgraph_nodes=24, subgraph_share=1.0):
         yield
@@ -70,7 +70,7 @@ def params_of(network, seeds):
 
 
 @pytest.mark.parametrize(("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), slow("gcn", 3)])
-def test_balls_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
+def test_subgraphs_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
     graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
     done, by_ball = [], []
     chunked = left_out.subgraph_batches
@@ -130,7 +130,7 @@ def test_in_double_precision_they_agree_to_nine_digits(small):
 @given(
     nodes=st.integers(1, 40), edges_of=st.integers(0, 60), seed=st.integers(0, 999), name=st.sampled_from([*NETWORKS])
 )
-def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
+def test_chunks_hold_every_subgraph_once(nodes, edges_of, seed, name):
     graph = nx.gnm_random_graph(nodes, edges_of, seed=seed)
     chunks = subgraph_batches(graph_of(graph, seed), NETWORKS[name], width=2)
     beyond = np.maximum([graph.degree(i) - 2 for i in graph], 0)
@@ -139,20 +139,20 @@ def test_chunks_hold_every_ball_once(nodes, edges_of, seed, name):
     removed = chunks.removed[chunks.removed >= 0]
     assert removed.tolist() == list(range(nodes))
     for of_chunk in zip(*chunks, strict=True):
-        middle, ball, node, changes, beyond_row, beyond_entry = of_chunk
-        assert (np.diff(ball) >= 0).all()
+        middle, subgraph, node, changes, beyond_row, beyond_entry = of_chunk
+        assert (np.diff(subgraph) >= 0).all()
         listed = [(row, first[node[row]] + j) for row in np.flatnonzero(node >= 0) for j in range(beyond[node[row]])]
         assert list(zip(beyond_row.tolist(), beyond_entry.tolist(), strict=True))[: len(listed)] == listed
         assert (beyond_row[len(listed) :] == -1).all()
         for i in np.flatnonzero(middle >= 0):
             distance = nx.single_source_shortest_path_length(graph, int(middle[i]), reach)
-            rows = (ball == i) & (node >= 0)
+            rows = (subgraph == i) & (node >= 0)
             assert sorted(node[rows].tolist()) == sorted(distance)
             expected = [sum(distance[u] <= radius for radius in changed) for u in node[rows].tolist()]
             assert changes[rows].tolist() == expected
 
 
-def test_balls_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made():
+def test_subgraphs_that_are_most_of_a_graph_or_fit_no_chunk_are_not_made():
     network, grid = NETWORKS["chebynet"], GRAPHS[1]
     assert subgraph_batches(grid, network, 3) is not None
     assert subgraph_batches(grid, network, 3, max_share=0.3) is None
@@ -222,7 +222,7 @@ def test_a_subclass_has_labels_of_its_own_forward_pass():
 
 
 @pytest.mark.slow
-def test_graphs_by_balls_and_by_copies_each_get_their_own_labels():
+def test_graphs_by_subgraphs_and_by_copies_each_get_their_own_labels():
     graphs = jraph.batch_np([graph_of(nx.complete_graph(9)), GRAPHS[0], graph_of(nx.cycle_graph(5)), GRAPHS[1]])
     network = NETWORKS["gcn"]
     padded = jax.tree.map(jnp.asarray, pad(graphs))

@@ -39,8 +39,8 @@ def test_graphs_one_by_one_share_programs(params, dense_work):
             np.testing.assert_allclose(alone.attention[0][0], together.attention[0][0, nodes], atol=1e-5)
             np.testing.assert_array_equal(alone.node_masks[0][0], together.node_masks[0][0, nodes])
             if i % 3 == 0:
-                own = jattn.leave_one_out_seeds(NETWORK, params, graph, "classification")
-                np.testing.assert_allclose(own.attention[0], labels.attention[0, nodes], rtol=1e-2, atol=1e-4)
+                single = jattn.leave_one_out_seeds(NETWORK, params, graph, "classification")
+                np.testing.assert_allclose(single.attention[0], labels.attention[0, nodes], rtol=1e-2, atol=1e-4)
             start += int(graph.n_node[0])
     made = seeds._compiled_predict.cache_info().misses - before[0]
     assert made <= 4

@@ -93,12 +93,12 @@ def test_features_are_intensity_three_times_and_position_normalized_over_the_tra
 
 
 def test_statistics_of_a_trained_model_take_their_place(strokes):
-    own = mnist75sp(strokes)
+    single = mnist75sp(strokes)
     mean, std = [0.1, 0.2, 0.3, 0.4, 0.5], [1.0, 2.0, 3.0, 4.0, 5.0]
     given = mnist75sp(strokes, mean=mean, std=std)
     np.testing.assert_allclose(given.mean, mean, rtol=1e-6)
     for name in ("train", "orig"):
-        raw = features(own.splits[name]) * own.std + own.mean
+        raw = features(single.splits[name]) * single.std + single.mean
         np.testing.assert_allclose(features(given.splits[name]), (raw - np.array(mean)) / std, atol=1e-5)
 
 

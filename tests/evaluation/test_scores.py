@@ -147,13 +147,13 @@ def test_each_seed_is_scored_on_its_own_graphs(seed, seeds):
     predictions, counted = classified(rng, subsets, seeds), rng.random((seeds, 24)) < 0.6
     scores = evaluate(predictions, subsets, "classification", counted)
     nodes = np.repeat(counted, join(subsets).n_node, axis=1)
-    for i, (own, own_nodes) in enumerate(zip(counted, nodes, strict=True)):
-        halves = {"a": own[:12], "b": own[12:]}
+    for i, (single, own_nodes) in enumerate(zip(counted, nodes, strict=True)):
+        halves = {"a": single[:12], "b": single[12:]}
         if not all(half.any() for half in halves.values()):
             continue
         alone = evaluate(
             Predictions(
-                predictions.prediction[i : i + 1, own],
+                predictions.prediction[i : i + 1, single],
                 tuple(alpha[i : i + 1, own_nodes] for alpha in predictions.attention),
                 tuple(kept[i : i + 1, own_nodes] for kept in predictions.node_masks),
             ),
@@ -164,7 +164,7 @@ def test_each_seed_is_scored_on_its_own_graphs(seed, seeds):
             for figure in FIGURES:
                 assert scores[name][figure]["values"][i] == pytest.approx(alone[name][figure]["values"][0], nan_ok=True)
             for figure in LISTS:
-                there, here = ([of["values"] for of in of[name][figure]] for of in (alone, scores))
+                there, here = ([score["values"] for score in score[name][figure]] for score in (alone, scores))
                 if there:  # else the graphs of this seed have no target
                     assert [values[i] for values in here] == pytest.approx([values[0] for values in there], nan_ok=True)
 
@@ -198,7 +198,7 @@ def test_without_any_target_there_is_no_auc_and_with_one_there_is():
     rng = np.random.default_rng(0)
     subsets = {"a": subset([3, 4], [0, 1]), "b": subset([5], [0])}
     predictions = classified(rng, subsets, 2)
-    assert all(of["attention_auc"] == [] for of in evaluate(predictions, subsets, "classification").values())
+    assert all(score["attention_auc"] == [] for score in evaluate(predictions, subsets, "classification").values())
     subsets["b"].nodes["attention"][0] = 1
     scores = evaluate(predictions, subsets, "classification")
     assert len(scores["all"]["attention_auc"]) == 2

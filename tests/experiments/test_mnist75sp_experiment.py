@@ -49,7 +49,7 @@ def test_the_default_is_supervised(data_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_labels_of_the_same_twin_are_not_computed_again_and_those_of_another_are_refused(
+def test_labels_of_the_same_teacher_are_not_computed_again_and_those_of_another_are_refused(
     data_dir, tmp_path, monkeypatch, capsys
 ):
     first = run(["weak"], data_dir, tmp_path / "run")

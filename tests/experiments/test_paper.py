@@ -118,19 +118,19 @@ def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_pat
 
 def test_results_of_another_kind_are_not_part_of_a_row(two_of_three, capsys):
     folder = two_of_three / "colors/weak_seeds=10-19"
-    for of in (
+    for entry in (
         results([100.0] * 10),
         results([100.0] * 10, [99.8] * 10, subsets=("orig", "all")),
         results([100.0] * 9, [99.8] * 9),
     ):
-        write_results(folder, of)
+        write_results(folder, entry)
         with pytest.raises(SystemExit) as stop:
             paper.main(["table1", *ASKED, "--no-run", "--out", str(two_of_three)])
         assert stop.value.code == 1
-        said = capsys.readouterr()
-        line = next(line for line in said.out.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
+        printed = capsys.readouterr()
+        line = next(line for line in printed.out.splitlines() if line.startswith("ChebyGIN, weakly supervised"))
         assert "90.0 ± 0.0" in line and line.split()[-5:-1] == ["10", "of", "20", "(100)"]
-        assert f"{folder}: its results are" in said.err
+        assert f"{folder}: its results are" in printed.err
 
 
 def test_what_is_written_has_all_finished_runs_whatever_was_asked_for(two_of_three, capsys):
@@ -176,9 +176,9 @@ def test_runs_whose_data_have_other_digests_are_no_part_of_a_row(two_of_three, c
 def test_runs_that_were_not_asked_for_are_no_reason_to_fail(two_of_three, capsys):
     (two_of_three / "colors/weak_seeds=0-9/results.json").write_text("{}")
     paper.main(["table1", *ASKED[:3], "global", "--seeds", "colors=20", "--no-run", "--out", str(two_of_three)])
-    said = capsys.readouterr()
-    assert said.err == ""
-    assert "weakly" not in said.out
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "weakly" not in printed.out
 
 
 def test_runs_on_other_data_are_not_gone_on_with(two_of_three, monkeypatch, capsys):
@@ -250,13 +250,13 @@ def test_what_has_one_error_is_networks_or_else_draws_of_graphs():
 def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
     for table, (tasks, labels) in paper.TABLES.items():
         runs = paper.runs_of(paper.Paper("all", out=tmp_path, data_dir=data_dir), table)
-        assert [of.task for of in runs] == list(tasks)
-        for of in runs:
-            assert {job.preset for job in of.jobs} == set(labels)
-            for job in of.jobs:
-                published = data_dir is not None and not (of.task == "colors" and job.settings.data.dimension > 3)
+        assert [entry.task for entry in runs] == list(tasks)
+        for entry in runs:
+            assert {job.preset for job in entry.jobs} == set(labels)
+            for job in entry.jobs:
+                published = data_dir is not None and not (entry.task == "colors" and job.settings.data.dimension > 3)
                 assert job.settings.data.data_dir == (data_dir if published else None)
-                without_attention = of.task != "tu" and job.settings.attention.attention == "none"
+                without_attention = entry.task != "tu" and job.settings.attention.attention == "none"
                 assert job.settings.evaluation.leave_one_out_auc == without_attention
 
 

@@ -48,8 +48,8 @@ def test_draws_and_seeds_train_together(toy, tmp_path, capsys):
     lines = read_lines(tmp_path / "run/metrics.jsonl")
     assert [line["stage"] for line in lines] == ["teacher", "teacher", "attention", "attention"]
     assert all(len(line["accuracy"]["values"]) == 4 and "attention_auc" not in line for line in lines)
-    own = 16 / 100 * np.array([line["accuracy"]["values"] for line in lines])  # of the graphs of each draw, how many
-    np.testing.assert_allclose(own, np.round(own))
+    counts = 16 / 100 * np.array([line["accuracy"]["values"] for line in lines])  # graphs of each draw that are right
+    np.testing.assert_allclose(counts, np.round(counts))
     assert load_network(tmp_path / "run/weights.npz")[1]["output"]["kernel"].shape == (4, 4, 2)
     assert read_arrays(tmp_path / "run/labels.npz")["target"].shape[0] == 4
     for picture in ("training.png", "accuracy.png", "graphs.png"):

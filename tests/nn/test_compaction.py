@@ -154,7 +154,7 @@ def test_seeds_one_after_another_train_as_each_alone():
     *_, together = train_seeds(model, replace(config, compact=True), graphs, [0, 1, 2, 3], epochs=2, batch_size=4)
     for seed in (0, 3):
         *_, alone = train_seeds(model, config, graphs, [seed, seed + 10], 2, 4)
-        own = jax.tree.map(lambda x, seed=seed: x[seed], together.state.params)
+        single = jax.tree.map(lambda x, seed=seed: x[seed], together.state.params)
         jax.tree.map(
-            functools.partial(assert_close, tolerance=1e-5), own, jax.tree.map(lambda x: x[0], alone.state.params)
+            functools.partial(assert_close, tolerance=1e-5), single, jax.tree.map(lambda x: x[0], alone.state.params)
         )

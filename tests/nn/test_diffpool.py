@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused(make, message):
         make()
 
 
-def test_leave_one_out_never_takes_balls_for_it():
+def test_leave_one_out_never_takes_subgraphs_for_it():
     graphs = make_graph(300, 0.01, 0)
     assert len(_large_and_sparse(NETWORKS["gcn"], graphs))
     assert not len(_large_and_sparse(NETWORKS["diffpool"], graphs))

@@ -100,11 +100,14 @@ def test_forward_mode_and_second_derivatives(name):
     function, plain, operands, cotangent = CASES[name]
     tangents = tuple(jnp.sin(3 * x) for x in operands)  # those of a symmetric matrix are symmetric
     assert_same(jax.jvp(function, operands, tangents), jax.jvp(plain, operands, tangents))
-    along_x = [jax.jvp(lambda x, of=of: of(operands[0], x), operands[1:], tangents[1:]) for of in (function, plain)]
+    along_x = [
+        jax.jvp(lambda x, product=product: product(operands[0], x), operands[1:], tangents[1:])
+        for product in (function, plain)
+    ]
     assert_same(*along_x)
 
-    def gradient_along(of):
-        gradient = jax.grad(lambda *operands: (jnp.sin(of(*operands)) * cotangent).sum(), (0, 1))
+    def gradient_along(product):
+        gradient = jax.grad(lambda *operands: (jnp.sin(product(*operands)) * cotangent).sum(), (0, 1))
         return jax.jvp(gradient, operands, tangents)
 
     assert_same(gradient_along(function), gradient_along(plain))
@@ -116,8 +119,8 @@ def test_they_map_over_either_operand_or_both(name, axes):
     function, plain, operands, cotangent = CASES[name]
     many = [x if axis is None else jnp.stack([x, 2 * x, x - x.mean()]) for x, axis in zip(operands, axes, strict=True)]
 
-    def gradient(of):
-        return jax.vmap(lambda *one: jax.grad(lambda *o: (of(*o) * cotangent).sum(), (0, 1))(*one), axes)(*many)
+    def gradient(product):
+        return jax.vmap(lambda *one: jax.grad(lambda *o: (product(*o) * cotangent).sum(), (0, 1))(*one), axes)(*many)
 
     assert_same(gradient(function), gradient(plain))
 

@@ -261,8 +261,8 @@ def test_reductions_are_over_kept_nodes_whatever_other_rows_hold(storage):
             function = getattr(topology, name)
             actual, gradient = function(dirty), jax.grad(lambda x, f=function: f(x).sum())(dirty)
             for graph, (start, end) in enumerate(((0, 6), (6, 11))):
-                own = np.asarray(x[start:end])[kept[start:end]]
-                np.testing.assert_allclose(actual[graph], of_rows(own, axis=0), rtol=1e-5)
+                single = np.asarray(x[start:end])[kept[start:end]]
+                np.testing.assert_allclose(actual[graph], of_rows(single, axis=0), rtol=1e-5)
             assert not np.any(actual[2])  # no nodes
             assert np.isfinite(gradient).all()
             assert not gradient[~kept].any()

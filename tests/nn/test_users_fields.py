@@ -33,7 +33,7 @@ def test_fields_of_any_name_change_neither_training_nor_predictions():
         np.testing.assert_array_equal(a, b)
 
 
-def test_fields_of_any_name_do_not_change_what_a_network_says():
+def test_fields_of_any_name_do_not_change_predictions():
     plain, other = (jax.device_put(jattn.pad(graphs)) for graphs in (GRAPHS, with_fields(GRAPHS)))
     variables = NETWORK.init(jax.random.key(0), plain)
     rngs = {"dropout": jax.random.key(1)}
@@ -44,9 +44,9 @@ def test_fields_of_any_name_do_not_change_what_a_network_says():
 
 @pytest.mark.parametrize("field", ["nodes", "globals"])
 def test_names_of_jattns_own_are_refused(field):
-    own = {"_jattn_terms": np.zeros(len(GRAPHS.nodes["features"] if field == "nodes" else GRAPHS.n_node))}
+    single = {"_jattn_terms": np.zeros(len(GRAPHS.nodes["features"] if field == "nodes" else GRAPHS.n_node))}
     with pytest.raises(ValueError, match=f"graphs: {field} have '_jattn_terms', but names that begin with _jattn"):
-        jattn.device_put(GRAPHS._replace(**{field: {**getattr(GRAPHS, field), **own}}))
+        jattn.device_put(GRAPHS._replace(**{field: {**getattr(GRAPHS, field), **single}}))
 
 
 class Doubled(jattn.Network):

@@ -152,8 +152,8 @@ def test_memory_that_does_not_suffice_is_an_error_of_a_line(tmp_path, monkeypatc
     with pytest.raises(SystemExit) as stop:
         colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
     assert stop.value.code == 2
-    said = capsys.readouterr().err
-    assert "error: out of memory (RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.); ask for" in said
+    printed = capsys.readouterr().err
+    assert "error: out of memory (RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.); ask for" in printed
 
 
 def test_help_may_go_into_a_pipe_that_is_closed_early():

@@ -47,12 +47,12 @@ def test_two_processes_end_as_one_does_even_if_one_of_them_is_lost(tmp_path):
     assert time.monotonic() - lost < 90
 
     again = start_two(out)
-    said = [process.communicate(timeout=300) for process in again]
-    assert [process.returncode for process in again] == [0, 0], said
-    assert "attention: resumed after epoch" in said[0][1]
-    assert "1 seed" in said[0][0]
-    assert "epoch" not in said[1][1]  # the first alone speaks
-    assert "seed" not in said[1][0]
+    printed = [process.communicate(timeout=300) for process in again]
+    assert [process.returncode for process in again] == [0, 0], printed
+    assert "attention: resumed after epoch" in printed[0][1]
+    assert "1 seed" in printed[0][0]
+    assert "epoch" not in printed[1][1]  # the first alone speaks
+    assert "seed" not in printed[1][0]
     assert_same_run(out, tmp_path / "whole")
 
     finished = start_two(out)
@@ -66,9 +66,9 @@ def test_asked_to_end_one_of_two_processes_ends_both(tmp_path):
     processes = start_two(out)
     wait_until(lambda: processes[0].poll() is not None or epochs_done(out) >= 3)
     processes[1].send_signal(signal.SIGTERM)
-    said = [process.communicate(timeout=90) for process in processes]
-    assert [process.returncode for process in processes] == [143, 143], said
-    assert f"stopped; to resume, repeat the command with --out {out}" in said[0][1]
+    printed = [process.communicate(timeout=90) for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], printed
+    assert f"stopped; to resume, repeat the command with --out {out}" in printed[0][1]
 
 
 def test_two_processes_end_together_where_one_of_them_is_asked_between_stages(tmp_path):
@@ -81,9 +81,9 @@ def ask_first(*arguments):
     return compute(*arguments)
 StageTrainer.leave_one_out_labels = ask_first"""
     processes = start_two(tmp_path / "run", "--teacher-epochs", "1", first=asked)
-    said = [process.communicate(timeout=120) for process in processes]
-    assert [process.returncode for process in processes] == [143, 143], said
-    assert f"stopped; to resume, repeat the command with --out {tmp_path / 'run'}" in said[0][1]
+    printed = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], printed
+    assert f"stopped; to resume, repeat the command with --out {tmp_path / 'run'}" in printed[0][1]
 
 
 def with_full_disk(module, function):
@@ -106,12 +106,12 @@ def with_full_disk(module, function):
 )
 def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_its_message(first, message, tmp_path):
     processes = start_two(tmp_path / "run", "--epochs", "2", "--teacher-epochs", "1", first=first)
-    said = processes[0].communicate(timeout=120)[1]
+    printed = processes[0].communicate(timeout=120)[1]
     failed = time.monotonic()
     other = processes[1].communicate(timeout=60)[1]
     assert time.monotonic() - failed < 15
-    assert [process.returncode for process in processes] == [2, 2], (said, other)
-    assert message in said
+    assert [process.returncode for process in processes] == [2, 2], (printed, other)
+    assert message in printed
     assert "error: process 0: " in other and message in other
     assert "another process was lost" not in other
 
@@ -119,10 +119,10 @@ def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_it
 def test_an_unexpected_error_in_one_of_two_processes_ends_both_within_seconds(tmp_path):
     broken = "from experiments.run import stages\ndef broken(*_): return 1 / 0\nstages.mean_std = broken"
     processes = start_two(tmp_path / "run", "--epochs", "2", "--teacher-epochs", "1", first=broken)
-    said = processes[0].communicate(timeout=120)[1]
+    printed = processes[0].communicate(timeout=120)[1]
     failed = time.monotonic()
     other = processes[1].communicate(timeout=60)[1]
     assert time.monotonic() - failed < 15
     assert processes[0].returncode == 1
-    assert "ZeroDivisionError" in said
+    assert "ZeroDivisionError" in printed
     assert processes[1].returncode == 75, other

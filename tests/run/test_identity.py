@@ -69,7 +69,7 @@ def test_networks_differ_by_each_of_their_settings_but_how_they_are_computed():
     assert differences(same, now) == []
     pooling = AttentionPoolingConfig(TopK(0.5), ScorerConfig("mlp"))
     other = training_identity(NETWORK.clone(poolings=(None, pooling)), TrainConfig(), epochs=3, seeds=[0, 2])
-    assert [str(of) for of in differences(other, now)] == [
+    assert [str(change) for change in differences(other, now)] == [
         "network.poolings.1.select.threshold.tau: not set there, 0.1 now",
         "seeds: [0, 2] there, [0, 1] now",
         "network.poolings.1.select.topk.ratio: 0.5 there, not set now",

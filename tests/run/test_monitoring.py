@@ -42,7 +42,7 @@ def test_metric_lines_go_to_tensorboard_as_they_are(tmp_path):
 
 
 def test_values_of_several_layers_have_names_of_their_own_and_nan_is_left_out(tmp_path):
-    with EventFile(tmp_path / "events", done=0) as file:
+    with EventFile(tmp_path / "events", trained=0) as file:
         file.write(
             {"stage": "teacher", "epoch": 4, "attention_auc": [{"mean": 60.0}, {"mean": None}], "loss": {"mean": 2}}
         )
@@ -51,7 +51,7 @@ def test_values_of_several_layers_have_names_of_their_own_and_nan_is_left_out(tm
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where tensorboardX writes if it is told no folder
-    with EventFile(None, done=0) as file:
+    with EventFile(None, trained=0) as file:
         file.write({"epoch": 1, "loss": {"mean": 2.0}})
     assert not list(tmp_path.iterdir())
 
@@ -76,7 +76,7 @@ def test_a_quiet_run_prints_its_table_alone(tmp_path, capsys):
 
 
 def test_lines_are_shown_where_there_is_no_terminal(capsys):
-    with Progress("teacher", epochs=40, done=10) as progress:
+    with Progress("teacher", epochs=40, trained=10) as progress:
         for epoch in range(11, 41):
             values = {"loss": {"mean": 0.5}, "accuracy": {"mean": 50.0}}
             progress.show({"epoch": epoch, "seconds": epoch / 2, **values})

@@ -114,9 +114,9 @@ def test_a_file_in_the_place_of_a_folder_is_refused_at_once(command, below, tmp_
     with pytest.raises(SystemExit) as stop:
         command_line([*command, "--out", str(tmp_path / "file" / below)])
     assert stop.value.code == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "out: " in said
-    assert "file is a file, expected a folder; choose another one" in said
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "out: " in printed
+    assert "file is a file, expected a folder; choose another one" in printed
 
 
 def test_values_of_a_sweep_may_have_commas_spaces_and_quotes(capsys):

@@ -20,13 +20,13 @@ GRAPHS = generate_colors(3, 40, 6, 6, 0)["train"]
 def test_the_first_of_each_network_is_its_own():
     network, seeds = SETTINGS.network(1), [4, 7]
     starts = initial_attentions(network, GRAPHS, seeds, 3)
-    own = prepare_seeds(network, SETTINGS.training("regression"), GRAPHS, seeds, 1).state
+    single = prepare_seeds(network, SETTINGS.training("regression"), GRAPHS, seeds, 1).state
     p = starts["pool_1"]["scorer"]["projection"]["kernel"]
     assert p.shape == (6, 4, 1)
-    np.testing.assert_array_equal(p[::3], own.params["pool_1"]["scorer"]["projection"]["kernel"])
+    np.testing.assert_array_equal(p[::3], single.params["pool_1"]["scorer"]["projection"]["kernel"])
     assert len(np.unique(np.asarray(p)[:, 1])) == 6
-    same = with_attention(own, jax.tree.map(lambda x: x[::3], starts))
-    chex.assert_trees_all_equal(same.params, own.params)
+    same = with_attention(single, jax.tree.map(lambda x: x[::3], starts))
+    chex.assert_trees_all_equal(same.params, single.params)
 
 
 @pytest.mark.slow
@@ -45,8 +45,8 @@ def test_training_begins_with_the_attention_whose_loss_was_least(tmp_path):
     *_, last = training.run(with_attention(training.state, chosen), 0)
     chex.assert_trees_all_equal(weights, jax.device_get(last.state.params))
     # the choice goes by what training is for: the loss of the first epochs of the chosen ones is the least
-    *_, own = train_seeds(network, config, GRAPHS, [0, 1], 2, 8)
-    np.testing.assert_allclose(loss[:, 0], own.loss, rtol=1e-5)
+    *_, single = train_seeds(network, config, GRAPHS, [0, 1], 2, 8)
+    np.testing.assert_allclose(loss[:, 0], single.loss, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("preset", "of"), [("global", "none"), ("upper-bound", "ground_truth")])

@@ -67,7 +67,7 @@ def test_a_run_starts_with_its_configuration_and_no_lines(tmp_path):
     assert (config["format"], config["experiment"], config["preset"]) == (2, "colors", "weak")
     assert config["data"] == {"train": "1f"}
     assert config["settings"]["decay"] == [1, 2]
-    assert config["settings"].keys() == {of.name for of in fields(Config)}
+    assert config["settings"].keys() == {entry.name for entry in fields(Config)}
     assert config["versions"]["jattn"] == jattn.__version__
     assert config["versions"]["jax"] == jax.__version__
     assert config["versions"]["flax"] == flax.__version__
@@ -229,8 +229,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_lines_are_forgotten_after_an_epoch_of_a_stage(stage, epoch, kept, tmp_path):
     path, written = tmp_path / "metrics.jsonl", [("teacher", 1), ("teacher", 2), ("attention", 1), ("attention", 2)]
     lines = MetricsLog(path)
-    for of, number in written:
-        lines.write({"stage": of, "epoch": number})
+    for entry, number in written:
+        lines.write({"stage": entry, "epoch": number})
     with path.open("a") as file:
         file.write('{"stage": "attention", "ep')  # cut short as it was written
     lines.truncate(stage, epoch)

@@ -114,12 +114,12 @@ def test_leaving_out_in_pieces_tells_how_far_it_is_and_changes_nothing():
     params = SMALL.init(jax.random.key(0), jax.tree.map(jnp.asarray, pad(GRAPHS)))["params"]
     one_seed = jax.tree.map(lambda x: x[None], params)
     whole = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification")
-    done = []
+    counts = []
     with changed_costs(leave_one_out_nodes=9, progress_batches=2):  # so that there are several batches
-        pieces = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", done.append)
+        pieces = leave_one_out_seeds(SMALL, one_seed, GRAPHS, "classification", counts.append)
     close(pieces, whole)
-    assert len(done) > 1
-    assert sum(done) == len(SIZES)
+    assert len(counts) > 1
+    assert sum(counts) == len(SIZES)
 
 
 @pytest.mark.slow
@@ -127,12 +127,12 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (130, 3, 0, 158, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))
     params = SMALL.init(jax.random.key(0), graph)["params"]
-    said = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)
+    printed = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)
     expected = SMALL.apply({"params": params}, graph)
-    np.testing.assert_allclose(said.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(printed.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
     nodes = int(graphs.n_node.sum())
-    np.testing.assert_allclose(said.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
-    np.testing.assert_array_equal(said.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
+    np.testing.assert_allclose(printed.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
+    np.testing.assert_array_equal(printed.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
 
 
 @pytest.mark.slow
@@ -152,14 +152,14 @@ def test_one_seed_on_two_devices_has_the_auxiliary_loss_of_one_device():
 def test_seeds_of_different_training_sets_train_as_each_alone():
     train_ids = [np.array([0, 5, 2, 8, 1, 4]), np.array([9, 3, 6, 7, 2])]
     *_, together = seeds.train_seeds(NETWORK, CONFIG, GRAPHS, [4, 4], 2, 3, train_ids=train_ids)
-    for i, own in enumerate(train_ids):
-        *_, alone = seeds.train_seeds(NETWORK, CONFIG, select_graphs(GRAPHS, own), [4], 2, 3)
+    for i, ids in enumerate(train_ids):
+        *_, alone = seeds.train_seeds(NETWORK, CONFIG, select_graphs(GRAPHS, ids), [4], 2, 3)
         close(
             jax.tree.map(lambda x, i=i: x[i], together.state.params), jax.tree.map(lambda x: x[0], alone.state.params)
         )
         np.testing.assert_allclose(together.loss[i], alone.loss[0], rtol=1e-4)
-        np.testing.assert_allclose(together.predictions.prediction[i, own], alone.predictions.prediction[0], atol=1e-4)
-        assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), own)].any()
+        np.testing.assert_allclose(together.predictions.prediction[i, ids], alone.predictions.prediction[0], atol=1e-4)
+        assert not together.predictions.prediction[i, np.setdiff1d(np.arange(10), ids)].any()
 
 
 @pytest.mark.slow
@@ -229,8 +229,8 @@ def test_a_process_without_a_device_to_use_is_refused(monkeypatch):
 def test_seeds_go_to_devices_first(count, shape):
     assert devices_per_seed(count) == shape[1]
 
-    def index(seed, own):
-        return seed + psum_shards(own.sum())
+    def index(seed, ids):
+        return seed + psum_shards(ids.sum())
 
     run = shard_seeds(index, count, ("seeds",), (PARTS,))
     result = run(jnp.arange(float(count)), jnp.ones((shape[1], 3)))
