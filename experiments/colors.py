@@ -19,7 +19,7 @@ from jattn.datasets import generate_colors, published_colors
 from .run.command import Experiment
 from .run.data import Data
 from .run.groups import with_changes
-from .run.paper_figures import paper_figures
+from .run.paper_scores import paper_scores
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 
@@ -96,7 +96,7 @@ PRESETS = {
 
 
 VARIANTS = {"d": "by an MLP", "h": "with 32 colors"}
-EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, paper_figures("COLORS"), Colors.load, variants=VARIANTS)
+EXPERIMENT = Experiment("colors", __doc__ or "", PRESETS, paper_scores("COLORS"), Colors.load, variants=VARIANTS)
 main = EXPERIMENT.main
 
 if __name__ == "__main__":

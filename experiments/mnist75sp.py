@@ -29,7 +29,7 @@ from jattn.training import Predictions
 from .run.command import Experiment
 from .run.data import Data
 from .run.groups import with_changes
-from .run.paper_figures import paper_figures
+from .run.paper_scores import paper_scores
 from .run.samples import NodeView
 from .run.settings import DataSettings, EvaluationSettings, Settings
 from .run.tables import title
@@ -177,7 +177,7 @@ EXPERIMENT = Experiment(
     "mnist75sp",
     __doc__ or "",
     PRESETS,
-    paper_figures("MNIST-75sp"),
+    paper_scores("MNIST-75sp"),
     Mnist75sp.load,
     task="classification",
     variants=VARIANTS,

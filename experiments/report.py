@@ -70,7 +70,7 @@ def with_figures(folder: Path) -> RunReport:
         return RunReport(folder, {})
     data_set = ["--dataset", str(config.settings["dataset"])] if "dataset" in config.settings else []
     experiment = find(config.experiment, data_set)
-    return RunReport(folder, experiment.paper_figures(config.preset, config.settings), experiment.details)
+    return RunReport(folder, experiment.paper_scores(config.preset, config.settings), experiment.details)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from jattn.datasets import generate_triangles, published_triangles
 from .run.command import Experiment
 from .run.data import Data
 from .run.groups import with_changes
-from .run.paper_figures import paper_figures
+from .run.paper_scores import paper_scores
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 
@@ -98,7 +98,7 @@ VARIANTS = {
     "h": "with 128 features after the first convolution",
 }
 EXPERIMENT = Experiment(
-    "triangles", __doc__ or "", PRESETS, paper_figures("TRIANGLES"), Triangles.load, variants=VARIANTS
+    "triangles", __doc__ or "", PRESETS, paper_scores("TRIANGLES"), Triangles.load, variants=VARIANTS
 )
 main = EXPERIMENT.main
 

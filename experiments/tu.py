@@ -32,7 +32,7 @@ from jattn.training import Predictions
 from .run.command import Experiment
 from .run.data import Data, draw_examples
 from .run.groups import with_changes
-from .run.paper_figures import paper_figures
+from .run.paper_scores import paper_scores
 from .run.paths import local_path
 from .run.program import program
 from .run.settings import AttentionSettings, DataSettings
@@ -185,7 +185,7 @@ def experiment(dataset: str) -> Experiment:
         "tu",
         __doc__ or "",
         presets(dataset),
-        paper_figures(IN_PAPER.get(dataset, "")),
+        paper_scores(IN_PAPER.get(dataset, "")),
         TU.load,
         task="classification",
         folder_name=Path(dataset).stem.lower(),

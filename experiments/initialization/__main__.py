@@ -36,15 +36,15 @@ from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.devices import configure_jax
-from ..run.figures import try_to_write
 from ..run.folder import Run, RunConfig, RunError, is_finished, write_results
 from ..run.groups import name_flag
 from ..run.identity import fingerprint
+from ..run.pictures import try_to_write
 from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
 from ..run.signals import exit_on_signal
 from ..run.tables import write_csv
-from . import figures as pictures
+from . import pictures
 from .projections import (
     prob_good_init,
     prob_good_init_normal,

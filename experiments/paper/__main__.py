@@ -25,9 +25,9 @@ from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.errors import expect_no_empty, fail
-from ..run.figures import try_to_write
 from ..run.folder import RunError, read_config
 from ..run.groups import flat, name_flag
+from ..run.pictures import try_to_write
 from ..run.program import as_typed, job_command, program
 from ..run.tables import write_csv
 from ..sweep import command
@@ -35,7 +35,7 @@ from ..sweeps.attempts import state
 from ..sweeps.grid import is_generated
 from ..sweeps.pool import JobPool, device_slices
 from ..sweeps.summary import read_rows
-from .networks import Row, networks_figure, read_networks
+from .accuracy_by_auc import Row, networks_figure, read_networks
 from .plan import DATASETS, NETWORKS, RETRIES, STUDY, TABLES, TASKS, Paper, TaskRuns, all_runs, runs_by_task, runs_of
 from .report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 

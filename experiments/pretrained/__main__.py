@@ -27,7 +27,7 @@ from ..run.results import TOGETHER
 from ..run.tables import as_text, title
 
 
-def show(name: Annotated[str | None, tyro.conf.Positional] = None) -> None:
+def show(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = None) -> None:
     """Prints the list of models, or the card of one.
 
     Args:

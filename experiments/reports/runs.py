@@ -13,9 +13,9 @@ from jattn.plots import accuracy_by_label, accuracy_by_size, training_curves
 from jattn.plots._accuracy import Accuracies
 from jattn.plots._training import FAINT, Quantity
 
-from ..run.figures import QUANTITIES, Curve, by_label, by_size, curves
 from ..run.folder import RunConfig, RunError, read_config, read_lines
-from ..run.paper_figures import PaperFigures
+from ..run.paper_scores import PaperScores
+from ..run.pictures import QUANTITIES, Curve, by_label, by_size, curves
 from ..run.results import TOGETHER, Results
 from ..run.samples import read_samples
 from ..run.tables import score_rows, title
@@ -39,7 +39,7 @@ class RunReport(NamedTuple):
     """
 
     folder: Path
-    paper: PaperFigures
+    paper: PaperScores
     details: Sequence[str] = ()
 
 

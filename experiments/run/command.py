@@ -19,7 +19,7 @@ from .folder import RunConfig, RunError
 from .groups import flag, flat, name_flag
 from .identity import is_of_preset
 from .output import note, print_results
-from .paper_figures import PaperFigures
+from .paper_scores import PaperScores
 from .program import as_typed, program
 from .settings import Settings
 from .signals import exit_on_signal
@@ -45,7 +45,7 @@ class Experiment:
     name: str
     about: str
     presets: Mapping[str, Any]
-    paper: Mapping[str, PaperFigures]
+    paper: Mapping[str, PaperScores]
     data: Callable[[Any], Data]
     task: Task = "regression"
     folder_name: str = ""
@@ -53,7 +53,7 @@ class Experiment:
     choose: protocol.Choose | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
 
-    def paper_figures(self, preset: str, settings: Settings | Mapping[str, Any]) -> PaperFigures:
+    def paper_scores(self, preset: str, settings: Settings | Mapping[str, Any]) -> PaperScores:
         """Returns the paper's figures for a preset; none if settings differ from it in what is trained or tested.
 
         Args:
@@ -85,7 +85,7 @@ class Experiment:
         """
         config = RunConfig(self.name, preset, settings)
         name = "-".join(filter(None, [self.name, self.folder_name, preset]))
-        figures = self.paper_figures(preset, settings)
+        figures = self.paper_scores(preset, settings)
         try:
             with exit_on_signal():
                 finished = protocol.run(
@@ -112,4 +112,7 @@ class Experiment:
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:
-            raise RunError(name_flag(str(error), settings)) from error
+            message, data_dir = str(error), getattr(settings.data, "data_dir", None)
+            if data_dir is not None and message.startswith(f"{data_dir} "):
+                message = f"data_dir: {message}"
+            raise RunError(name_flag(message, settings)) from error

@@ -66,6 +66,8 @@ def parse(
     default = next(iter(presets))
     named = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if named else default
+    if not named and arguments and arguments[0].lstrip("-") in presets:
+        fail(f"{arguments[0]}: a preset has no dashes: {program} {arguments[0].lstrip('-')} ...")
     if name not in presets:
         fail(f"preset {name!r} is not known; {suggestion(name, presets)}")
     if late := _misplaced_preset(presets, arguments):

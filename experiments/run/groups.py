@@ -51,7 +51,7 @@ def flat(settings: Any) -> dict[str, Any]:
 
 
 def with_changes(settings: Configured, **changes: Any) -> Configured:
-    """The settings with other values of some of them, whichever groups these are in.
+    """The settings with other values of some of them, in any group.
 
     Raises:
       ValueError: there is no setting of that name.

@@ -1,8 +1,8 @@
 """Is this the same run? Decided here for folders, checkpoints, labels, studies, sweeps and tables.
 
 An identity is JSON: settings, network, training, and a fingerprint of the data. Two identities are compared entry by
-entry, so that an error can name what differs. A setting that an older file lacks has its default. An identity does not
-depend on how versions of other libraries print or order things.
+entry, so that an error can name what differs. A setting that an older file lacks counts as its default. An identity
+does not depend on how versions of other libraries print or order things.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a run prints: a table on standard output, progress and notes on standard error.
+"""What a run prints: a table on standard output (made in `tables.py`), progress and notes on standard error.
 
 Progress is a bar in a terminal, or else a line now and then.
 """
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from jattn.training._devices import is_main_process
 
-from .paper_figures import PaperFigures
+from .paper_scores import PaperScores
 from .results import Results
 from .tables import score_table
 
@@ -26,10 +26,21 @@ def note(text: str, quiet: bool = False) -> None:
         tqdm.write(text, file=sys.stderr)
 
 
-def print_results(folder: Path, results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> None:
-    """Prints the table of a finished run, its seconds and its folder; arguments as for `score_table`."""
+def print_results(
+    folder: Path, results: Results, before: bool, paper: PaperScores, details: Sequence[str] = ()
+) -> None:
+    """Prints the table of a finished run, its seconds and its folder.
+
+    Args:
+      folder: the run's.
+      results: as for `score_table`, as `paper` and `details` are.
+      before: whether an earlier command finished it, so that this one trained nothing.
+      paper: the paper's scores.
+      details: further scores, by name.
+    """
     print(score_table(results, paper, details))
-    print(f"{results.total_seconds:.0f} s; the run is in {folder}")
+    seconds = f"{results.total_seconds:.0f} s"
+    print(f"finished before, in {seconds}: {folder}" if before else f"{seconds}; the run is in {folder}")
 
 
 class Progress:
@@ -66,7 +77,7 @@ class Progress:
         self.bar.update()
         epoch = line["epoch"]
         if self.bar.disable and not self.quiet and (epoch % -(-self.epochs // LINES) == 0 or epoch == self.epochs):
-            note(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s, {text}")
+            note(f"{self.stage}: epoch {epoch} of {self.epochs}, {line['seconds']:.1f} s in all, {text}")
 
 
 @contextmanager

@@ -20,9 +20,8 @@ from jattn.training import Predictions, predict_seeds
 from jattn.training._devices import any_process, fail_together, is_main_process
 from jattn.types import Params, Task
 
-from . import figures
+from . import pictures
 from .data import Data
-from .figures import try_to_write
 from .folder import (
     MetricsLog,
     Run,
@@ -34,6 +33,7 @@ from .folder import (
 )
 from .output import count_graphs, note
 from .paths import run_folder
+from .pictures import try_to_write
 from .restarts import best_restart
 from .results import Results, SubsetScores, Tuned, subset_scores
 from .samples import SAMPLES, write_samples
@@ -47,10 +47,17 @@ MAX_LETTERS = 60  # of the name of a new folder, which may contain that of a dat
 
 
 class FinishedRun(NamedTuple):
-    """A finished run: its folder and its results."""
+    """A finished run.
+
+    Attributes:
+      folder: its folder.
+      results: its results.
+      before: whether an earlier command finished it.
+    """
 
     folder: Path
     results: Results
+    before: bool
 
 
 # Runs a study: (settings, stages of the run, outputs) -> (settings to train with, what was chosen if anything).
@@ -90,7 +97,7 @@ def run(
         results = None if run.finished else _run(config.settings, run, data or read(), task, report, choose)
         if not is_main_process():
             return None
-        return FinishedRun(run.folder, results or Results.read(run.folder))
+        return FinishedRun(run.folder, results or Results.read(run.folder), run.finished)
 
 
 @contextmanager
@@ -155,8 +162,8 @@ def _draw(
     """Draws a run's pictures: curves of training, accuracy by size and label, and attention if there is any."""
     lines = read_lines(folder / "metrics.jsonl")
     named, trained = {title(name): subset for name, subset in scores.items()}, data.trained_sizes()
-    try_to_write(folder / "training.png", lambda path: plots.save(figures.training_figure(lines), path))
-    try_to_write(folder / "accuracy.png", lambda path: plots.save(figures.accuracy_figure(named, trained), path))
+    try_to_write(folder / "training.png", lambda path: plots.save(pictures.training_figure(lines), path))
+    try_to_write(folder / "accuracy.png", lambda path: plots.save(pictures.accuracy_figure(named, trained), path))
     if predictions.attention:
         try_to_write(folder / "graphs.png", lambda path: data.draw(subsets, predictions, path))
 

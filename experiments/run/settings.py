@@ -276,9 +276,9 @@ class SeedSettings(Checked):
     """The networks that are trained, one per seed, and tested on all test subsets with their last weights."""
 
     seeds: int = setting(10, "evaluation", of_preset=False)
-    """Networks to train, all at once, each with its own initial weights and order of graphs. They train on the
-    largest number of devices that divides the number of networks; if that is half of all devices or fewer, several
-    devices share the batches of each network."""
+    """Networks to train, all at once, each with its own initial weights and order of graphs. They use the most
+    devices that divide them evenly. If that leaves half of the devices or more idle, several share each network's
+    batches."""
     seed: int = setting(0, "training", of_preset=False)
     """The first seed."""
 
@@ -287,7 +287,7 @@ class SeedSettings(Checked):
         """Every seed."""
         return range(self.seed, self.seed + self.seeds)
 
-    # Data without a validation split and without true attention offer no choice here.
+    # Such data have neither a validation split nor true attention, so these options are fixed.
     @property
     def validation(self) -> bool:
         """Whether the validation split is evaluated in place of the test subsets."""

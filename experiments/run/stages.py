@@ -91,8 +91,8 @@ class StageTrainer:
       seeds: the seed of each network.
       train_ids: the graphs that each network trains on; None for all.
       seconds: the time that each stage took.
-      chosen: a word for what a study chose. If the study chooses something else later, the stages that depend on it
-        have other checkpoints.
+      chosen: the name of the trial that a study chose, or "". It is part of the names of checkpoints, so that another
+        choice has checkpoints of its own.
     """
 
     def __init__(
@@ -319,11 +319,11 @@ class StageTrainer:
         ]
 
     def leave_one_out_labels(
-        self, stage: str, file: Path, teacher: Network, params: Params, threshold: float = 0.0
+        self, stage: str, file: Path, teacher: Network, params: Params, label_threshold: float = 0.0
     ) -> Float[np.ndarray, "seeds nodes"]:
         """The teachers' leave-one-out labels: those in the file, or else new ones, which are written to it.
 
-        Labels below `threshold` are 0; the loss renormalizes the others.
+        Labels below `label_threshold` are 0; the loss renormalizes the others.
 
         Raises:
           RunError: the file has labels of other weights or graphs, or another format.
@@ -345,7 +345,7 @@ class StageTrainer:
                     described = {"format": LABELS_FORMAT, "of": json.dumps(identity)}
                     write_arrays(file, {**described, "target": target, "seconds": seconds})
         self.seconds[stage] = float(seconds)
-        return np.where(target < threshold, 0, target)
+        return np.where(target < label_threshold, 0, target)
 
     def _read_labels(self, file: Path, identity: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """The labels in a file and the seconds that they took; None if there are none, or they are damaged."""

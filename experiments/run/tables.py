@@ -9,7 +9,7 @@ from typing import Any
 
 from jattn.io import write_atomically
 
-from .paper_figures import PaperFigures
+from .paper_scores import PaperScores
 from .results import TOGETHER, Results
 
 TITLES = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
@@ -73,12 +73,12 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
     write_atomically(file, lambda temporary: temporary.write_text(text.getvalue(), "utf-8"))
 
 
-def score_table(results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> str:
+def score_table(results: Results, paper: PaperScores, details: Sequence[str] = ()) -> str:
     """Returns `score_rows` as text."""
     return as_text(score_rows(results, paper, details))
 
 
-def score_rows(results: Results, paper: PaperFigures, details: Sequence[str] = ()) -> list[list[str]]:
+def score_rows(results: Results, paper: PaperScores, details: Sequence[str] = ()) -> list[list[str]]:
     """Returns accuracy and attention AUC, mean and standard deviation over networks, above the paper's figures.
 
     Args:

@@ -25,13 +25,13 @@ from jattn.io._files import expect_format
 from jattn.training import predict_seeds, train_seeds
 from jattn.types import Task
 
-from . import figures
+from . import pictures
 from .errors import fail
-from .figures import try_to_write
 from .folder import RunError
 from .groups import Checked, with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
 from .output import note
+from .pictures import try_to_write
 from .results import Tuned, as_mean_std
 from .settings import Settings
 from .stages import StageTrainer
@@ -308,10 +308,10 @@ def _rows(study: "Study") -> list[dict[str, Any]]:
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes the table and the picture of the study."""
     write_csv(folder / "study.csv", rows)
-    try_to_write(folder / "study.png", lambda path: plots.save(figures.study_figure(rows), path))
+    try_to_write(folder / "study.png", lambda path: plots.save(pictures.study_figure(rows), path))
 
 
 def format_params(row: dict[str, Any]) -> str:
     """The settings of a trial as text."""
-    named = {name: x for name, x in row.items() if name not in figures.MEASURED}
+    named = {name: x for name, x in row.items() if name not in pictures.MEASURED}
     return ", ".join(f"{name} {x:.3g}" if isinstance(x, float) else f"{name} {x}" for name, x in named.items())

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..run.folder import RunConfig, RunError, read_config
 from ..run.identity import RESULTS, settings_differences, settings_of
-from ..run.paper_figures import PaperFigure
+from ..run.paper_scores import PaperScore
 from ..run.results import TOGETHER, MeanStd, Results, pooled
 from ..run.tables import as_text, title, write_csv
 from .attempts import last_status, reason, state
@@ -34,7 +34,7 @@ class Score(NamedTuple):
     mean: float
     std: float
     error: float
-    paper: PaperFigure | None = None
+    paper: PaperScore | None = None
 
     def __str__(self) -> str:
         return f"{self.mean:.1f} ± {self.std:.1f}" + (f" ({self.paper})" if self.paper else "")
@@ -150,10 +150,10 @@ def _scores(finished: Sequence[Finished]) -> dict[str, Score]:
     """Returns the scores of all finished jobs' networks together, by name."""
     job, subsets = finished[0].job, [run.results.subsets for run in finished]
     draws = [draw for run in finished for draw, _ in run.job.trained]
-    paper = job.experiment.paper_figures(job.preset, job.settings)
+    paper = job.experiment.paper_scores(job.preset, job.settings)
     scores = dict[str, Score]()
 
-    def add(name: str, heading: str, layers: Iterable[Sequence[MeanStd]], figure: PaperFigure | None = None) -> None:
+    def add(name: str, heading: str, layers: Iterable[Sequence[MeanStd]], figure: PaperScore | None = None) -> None:
         """Adds a score, layer by layer, from those of each job; the paper's figure is that of the first layer."""
         for i, of_jobs in enumerate(layers):
             score, number = pooled(of_jobs), f"{i + 1}" if i else ""

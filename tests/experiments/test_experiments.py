@@ -192,9 +192,9 @@ def test_precision_is_of_training_alone_and_stays_what_it_was(tmp_path, capsys):
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     weak = colors.PRESETS["weak"]
-    assert str(colors.EXPERIMENT.paper_figures("weak", with_changes(weak, seeds=100, seed=7))["largec"]) == "73 ± 14"
-    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, threshold=0.1)) == {}
-    assert colors.EXPERIMENT.paper_figures("weak", with_changes(weak, validation=True)) == {}
+    assert str(colors.EXPERIMENT.paper_scores("weak", with_changes(weak, seeds=100, seed=7))["largec"]) == "73 ± 14"
+    assert colors.EXPERIMENT.paper_scores("weak", with_changes(weak, threshold=0.1)) == {}
+    assert colors.EXPERIMENT.paper_scores("weak", with_changes(weak, validation=True)) == {}
 
 
 def test_a_run_that_diverges_ends_with_scores_of_nan_and_shows_them_again_without_data(tmp_path, capsys):

@@ -149,7 +149,7 @@ def test_without_mnist_one_error_names_what_to_do(tmp_path, capsys):
 
 
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
-    figures = EXPERIMENT.paper_figures
+    figures = EXPERIMENT.paper_scores
     found = figures("supervised", with_changes(SUPERVISED, seeds=10, noise_seed=3, compact=False))
     assert str(found["noisyc"]) == "86 ± 16"
     assert figures("supervised", with_changes(SUPERVISED, train_images=1000)) == {}

@@ -15,7 +15,7 @@ from experiments.paper import report
 from experiments.paper.plan import EXTRA_ARGUMENTS
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
-from experiments.run.paper_figures import PaperFigure
+from experiments.run.paper_scores import PaperScore
 from experiments.sweeps.pool import JobPool
 from experiments.sweeps.summary import Score, standard_error
 from jattn.evaluation import mean_std
@@ -228,12 +228,12 @@ def test_status_tells_what_is_done_and_how_long_the_rest_takes(two_of_three, cap
 )
 def test_a_figure_is_off_where_it_differs_by_three_standard_errors(mean, error, figure, off):
     paper_mean, _, std = figure.partition(" ± ")
-    found = PaperFigure(paper_mean, std, 100, 100) if figure else None
+    found = PaperScore(paper_mean, std, 100, 100) if figure else None
     assert report.is_off(Score("Large", mean, 0.0, error, found)) is off
 
 
 def test_a_figure_without_spread_has_that_of_our_networks():
-    figure = PaperFigure("90", "", 10, 10)
+    figure = PaperScore("90", "", 10, 10)
     assert (
         report.is_off(Score("Large", 95.1, 4.0, 0.8, figure)) is True
     )  # three errors of sqrt(0.64 + 1.6) = 1.5, and 0.5

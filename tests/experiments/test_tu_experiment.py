@@ -134,10 +134,10 @@ def test_thresholds_and_weights_are_those_of_the_paper():
 def test_the_papers_figures_stand_beside_its_own_settings_alone():
     dd = tu.experiment("DD-200")
     weak = dd.presets["weak"]
-    found = dd.paper_figures("weak", with_changes(weak, seeds=3, data_seeds=3))
+    found = dd.paper_scores("weak", with_changes(weak, seeds=3, data_seeds=3))
     assert {name: str(figure) for name, figure in found.items()} == {"test": "54.3 ± 5.0"}
-    assert dd.paper_figures("weak", with_changes(weak, max_nodes=300)) == {}
-    assert tu.experiment("MUTAG").paper_figures("weak", tu.presets("MUTAG")["weak"]) == {}
+    assert dd.paper_scores("weak", with_changes(weak, max_nodes=300)) == {}
+    assert tu.experiment("MUTAG").paper_scores("weak", tu.presets("MUTAG")["weak"]) == {}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from cases import slow
 
 from experiments import colors
-from experiments.run.figures import try_to_write
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
+from experiments.run.pictures import try_to_write
 from jattn.io import write_json
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4"]
@@ -59,7 +59,7 @@ def test_a_picture_that_fails_is_named_and_the_run_has_its_results(tmp_path, mon
         assert (tmp_path / "run/results.json").exists()
         raise RuntimeError("no room\nfor this")
 
-    monkeypatch.setattr("experiments.run.figures.accuracy_figure", fail)
+    monkeypatch.setattr("experiments.run.pictures.accuracy_figure", fail)
     colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
     shown = capsys.readouterr()
     assert f"warning: {tmp_path / 'run/accuracy.png'} can't be written: no room\n" in shown.err

@@ -82,7 +82,7 @@ def test_lines_are_shown_where_there_is_no_terminal(capsys):
             progress.show({"epoch": epoch, "seconds": epoch / 2, **values})
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "teacher: resumed after epoch 10 of 40"
-    assert lines[1] == "teacher: epoch 12 of 40, 6.0 s, loss 0.5, accuracy 50.0 %"
+    assert lines[1] == "teacher: epoch 12 of 40, 6.0 s in all, loss 0.5, accuracy 50.0 %"
     assert len(lines) == 9
     with count_graphs("labels", 20) as count:
         for _ in range(4):

@@ -2,7 +2,7 @@
 
 import csv
 
-from experiments.run.paper_figures import PaperFigure
+from experiments.run.paper_scores import PaperScore
 from experiments.run.results import MeanStd, Results, SubsetScores
 from experiments.run.tables import as_html, as_markdown, as_text, score_table, title, write_csv
 
@@ -42,7 +42,7 @@ def test_scores_stand_above_the_papers_which_has_dashes_where_it_has_none():
     score = MeanStd(50.0, 1.25, (50.0,))
     subset = SubsetScores(score, (score, score), balanced_accuracy=score)
     results = Results({"orig": subset, "all": subset}, {"test": 1.0})
-    shown = score_table(results, {"orig": PaperFigure("66", "1", 10, 10)}, ["balanced_accuracy"]).splitlines()
+    shown = score_table(results, {"orig": PaperScore("66", "1", 10, 10)}, ["balanced_accuracy"]).splitlines()
     assert shown[0].split() == ["%", "Orig", "AUC", "AUC", "2", "Balanced"]
     assert shown[1].split() == ["1", "seed", *(["50.0", "±", "1.2"] * 4)]
     assert shown[2].split() == ["paper:", "10", "seeds", "66", "±", "1", "-", "-", "-"]

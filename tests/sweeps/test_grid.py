@@ -40,7 +40,7 @@ def test_values_may_have_several_parts_or_be_switches():
 def test_a_data_set_brings_its_own_settings_and_figures():
     proteins, other = jobs("tu", vary={"dataset": ("PROTEINS", "DD-200")})
     assert (proteins.settings.attention.threshold, other.settings.attention.threshold) == (0.1, 0.005)
-    figures = [str(job.experiment.paper_figures(job.preset, job.settings)["test"]) for job in (proteins, other)]
+    figures = [str(job.experiment.paper_scores(job.preset, job.settings)["test"]) for job in (proteins, other)]
     assert figures == ["76.2 ± 0.7", "54.3 ± 5.0"]
     (job,) = jobs("tu", arguments=("--dataset", "COLLAB", "--data-seeds", "3"))
     assert (job.settings.data.max_nodes, job.networks) == (35, 6)

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 from pictures import assert_only_picture
 
-from experiments.run.figures import accuracy_figure, study_figure, training_figure
+from experiments.run.pictures import accuracy_figure, study_figure, training_figure
 from experiments.run.results import LabelScores, MeanStd, SizeScores, SubsetScores
 from jattn.evaluation import mean_std
 from jattn.plots import save

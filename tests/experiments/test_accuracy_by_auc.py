@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.paper.networks import networks_figure, read_networks
+from experiments.paper.accuracy_by_auc import networks_figure, read_networks
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
 from experiments.sweeps.grid import Grid, jobs_of

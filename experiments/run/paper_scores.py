@@ -1,6 +1,6 @@
-"""The figures of the paper's Tables 1 to 3, which every table of results shows beside ours.
+"""The scores of the paper's Tables 1 to 3, which every table of results shows beside ours.
 
-They stand in `paper_figures.csv`, a line each: table, data set, model, supervision, pooling, column (a test subset, or
+They stand in `paper_scores.csv`, a line each: table, data set, model, supervision, pooling, column (a test subset, or
 the attention AUC), mean and standard deviation in per cent, which is empty where the paper prints none. A row that
 Table 3 repeats from Table 1 stands there once.
 
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import NamedTuple
 
-FILE = "paper_figures.csv"
-RUNS = {"COLORS": (100, 100), "TRIANGLES": (10, 10), "MNIST-75sp": (10, 10)}  # networks and draws behind a figure
+FILE = "paper_scores.csv"
+RUNS = {"COLORS": (100, 100), "TRIANGLES": (10, 10), "MNIST-75sp": (10, 10)}  # networks and draws behind a score
 TU_RUNS = (100, 10)  # those of other data sets
 _SUPERVISION = {"none": "global", "truth": "upper-bound"}  # whose presets have other names
 
 
-class PaperFigure(NamedTuple):
-    """A figure of the paper.
+class PaperScore(NamedTuple):
+    """A score in one of the paper's tables.
 
     Attributes:
       mean: mean over networks in per cent, as printed.
@@ -43,22 +43,22 @@ class PaperFigure(NamedTuple):
         return f"{self.mean} ± {self.std}" if self.std else self.mean
 
 
-PaperFigures = Mapping[str, PaperFigure]  # by test subset; "auc" for that of the first pooling on all subsets together
+PaperScores = Mapping[str, PaperScore]  # by test subset; "auc" for that of the first pooling on all subsets together
 
 
 @functools.cache
-def paper_figures(data_set: str) -> Mapping[str, PaperFigures]:
-    """Returns the paper's figures for a data set, by preset; none for one that is not in the paper.
+def paper_scores(data_set: str) -> Mapping[str, PaperScores]:
+    """Returns the paper's scores for a data set, by preset; none for one that is not in the paper.
 
     Args:
       data_set: COLORS, TRIANGLES or MNIST-75sp, or a data set of Table 2: COLLAB-35, PROTEINS-25, D&D-200 or D&D-300.
     """
-    found: dict[str, dict[str, PaperFigure]] = {}
+    found: dict[str, dict[str, PaperScore]] = {}
     text = resources.files(__package__).joinpath(FILE).read_text("utf-8")
     for line in csv.DictReader(text.splitlines()):
         if line["data"] == data_set:
-            figure = PaperFigure(line["mean"], line["std"], *RUNS.get(data_set, TU_RUNS))
-            found.setdefault(_preset(line), {})[line["column"]] = figure
+            score = PaperScore(line["mean"], line["std"], *RUNS.get(data_set, TU_RUNS))
+            found.setdefault(_preset(line), {})[line["column"]] = score
     return found
 
 

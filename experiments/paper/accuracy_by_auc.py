@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..initialization.figures import PALETTE, ZOOM, finish_panel
+from ..initialization.pictures import PALETTE, ZOOM, finish_panel
 from ..sweeps.grid import Job
 from ..sweeps.summary import read_finished, rows_of
 
