@@ -87,6 +87,7 @@ def test_subgraphs_give_what_copies_of_whole_graphs_do(name, seeds, small, monke
     np.testing.assert_allclose(actual.target, expected.target, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side_give_what_they_do_one_after_another(small):
     network, graphs = NETWORKS["gcn"], GRAPHS[1]
     params = params_of(network, 3)

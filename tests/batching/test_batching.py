@@ -158,6 +158,7 @@ def test_a_batch_has_the_topology_of_its_graph(sizes, storage):
 
 @fast
 @given(seed=st.integers(0, 3), ids=st.lists(st.integers(0, 11), min_size=1, max_size=5, unique=True))
+@pytest.mark.slow
 def test_graphs_in_several_blocks_are_the_same_graphs(seed, ids):
     graph_list, split = split_of(seed)
     bucket = Bucket(nodes=40, edges=152, graphs=10, max_nodes=6, block_size=8)

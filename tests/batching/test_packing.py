@@ -100,6 +100,7 @@ def test_a_batch_of_empty_graphs_or_of_none_is_packed():
         assert bucket.nodes >= 1
 
 
+@pytest.mark.slow
 def test_small_graphs_fill_what_large_ones_leave():
     sizes = np.random.default_rng(0).integers(4, 26, 3200)
     _, bucket = pack(graphs_of(sizes), shuffled_batches(0, 1, sizes, 32)[0])

@@ -189,6 +189,7 @@ def program(folder, mirror):
     return subprocess.Popen([sys.executable, "-c", code])
 
 
+@pytest.mark.slow
 def test_of_two_processes_at_once_one_downloads(tmp_path, mirrors):
     mirrors[0].pause = threading.Event()
     both = [program(tmp_path, mirrors[0]) for _ in range(2)]

@@ -250,6 +250,7 @@ def test_a_cache_folder_that_cannot_be_written_is_done_without(tmp_path, cache):
         assert same(tu_data(source), read_tu(source))
 
 
+@pytest.mark.slow
 def test_runs_that_start_at_once_share_what_is_kept(tmp_path, cache, collection):
     code = (
         "import sys\n"

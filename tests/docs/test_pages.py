@@ -7,7 +7,7 @@ import pytest
 from pages import PAGES, README, ROOT, examples, with_includes
 
 WITH_CODE = [
-    pytest.param(page, marks=[pytest.mark.slow] if page.stem == "get_started" else [], id=page.stem)
+    pytest.param(page, marks=[] if page.stem == "masks" else [pytest.mark.slow], id=page.stem)
     for page in PAGES
     if page.parent.name != "tutorials" and examples(with_includes(page))
 ]

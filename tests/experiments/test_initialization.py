@@ -91,6 +91,7 @@ def test_replacing_p_is_training_from_it():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_projections_that_fit_no_pooling_are_refused():
     def starts(pooling, p):
         return lambda state: with_projections(state, pooling, p)

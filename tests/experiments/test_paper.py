@@ -94,6 +94,7 @@ def test_without_running_anything_what_is_finished_is_written(two_of_three, monk
     assert (two_of_three / "report.html").read_text().count("<h2>Attention</h2>") == 1
 
 
+@pytest.mark.slow
 def test_without_folder_or_with_damaged_results_it_says_so(two_of_three, tmp_path, capsys):
     paper.main(["table1", *ASKED, "--no-run", "--out", str(tmp_path / "new")])
     assert (tmp_path / "new/report.html").exists()

@@ -60,6 +60,7 @@ def tiny_runs(runs, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_is_the_median_network_of_its_run(tiny_runs, tmp_path, monkeypatch):
     made = making.make(tiny_runs / "validated", tmp_path)
     monkeypatch.setattr(_pretrained, "FOLDER", tmp_path)
@@ -100,12 +101,14 @@ def test_the_command_of_a_card_is_that_of_the_settings(tmp_path):
         ("none", "there is no finished run"),
     ],
 )
+@pytest.mark.slow
 def test_a_run_that_makes_no_model_is_refused(run, why, tiny_runs, tmp_path):
     with pytest.raises(RunError, match=why):
         making.make(tiny_runs / run, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_data_that_changed_are_refused(tiny_runs, tmp_path, monkeypatch):
     loaded = with_changes(TINY, data_seed=1).load()
     changed = dataclasses.replace(making.EXPERIMENTS["colors"], data=lambda settings: loaded)
@@ -114,6 +117,7 @@ def test_data_that_changed_are_refused(tiny_runs, tmp_path, monkeypatch):
         making.make(tiny_runs / "validated", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_makes_what_it_can_and_says_what_failed(tiny_runs, tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         command.main(["make", str(tiny_runs / "plain"), str(tiny_runs / "validated"), "--out", str(tmp_path)])

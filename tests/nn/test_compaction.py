@@ -137,6 +137,7 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
         assert branch == len(options) or count <= options[branch].block
 
 
+@pytest.mark.slow
 def test_without_blocks_there_is_nothing_to_compact():
     graph = jax.tree.map(jnp.asarray, pad(jraph.batch_np(GRAPHS)))
     params = network().init(jax.random.key(0), graph)

@@ -93,6 +93,7 @@ def test_it_is_the_equations_on_dense_matrices(storage, graph_list, seed):
         assert bool(pooled.node_mask[i * CLUSTERS]) == kept.any()
 
 
+@pytest.mark.slow
 def test_complete_graphs_by_their_weights_rule_are_pooled_like_listed_ones():
     rule = Proximity(0.5)
     one = make_graph(5, 0, 3)

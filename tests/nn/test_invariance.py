@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cases import slow
 from graph_strategies import (
     BUCKET,
     CORNER_CASES,
@@ -25,6 +26,7 @@ from graph_strategies import (
 from hypothesis import assume, example, given
 from programs import (
     NETWORKS,
+    SLOW,
     STORAGES,
     assert_close,
     assert_same_result,
@@ -146,7 +148,7 @@ def reverse_of(graph):
 
 
 @each_storage
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in NETWORKS])
 @pytest.mark.parametrize("corner", CORNER_CASES)
 def test_outputs_and_gradients_are_finite_in_every_corner(corner, name, storage):
     graph_list = CORNER_CASES[corner]

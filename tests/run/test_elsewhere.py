@@ -80,6 +80,7 @@ def in_thread(function, *arguments):
     assert failures == []
 
 
+@pytest.mark.slow
 def test_an_experiment_and_a_sweep_run_in_a_thread(tmp_path, fake, capsys):
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     in_thread(colors.EXPERIMENT.main, [*TINY, "--out", str(tmp_path / "run")])

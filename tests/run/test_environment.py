@@ -46,6 +46,7 @@ def test_a_backend_that_exists_stays_the_choice_of_who_draws_in_the_same_process
     assert shown.stdout == "svg svg\n"
 
 
+@pytest.mark.slow
 def test_pictures_of_a_run_need_no_latex(tmp_path):
     with matplotlib.rc_context({"text.usetex": True}):
         colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
@@ -93,7 +94,7 @@ def test_interrupts_are_no_failures_of_a_picture(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"JAX_PLATFORMS": "cuda"}, "error: JAX_PLATFORMS=cuda: jax finds no such device here, but cpu; unset the"),
+        slow({"JAX_PLATFORMS": "cuda"}, "error: JAX_PLATFORMS=cuda: jax finds no such device here, but cpu; unset the"),
         slow({"JAX_PLATFORMS": "tpu"}, "error: JAX_PLATFORMS=tpu: jax finds no such device here, but cpu; unset the"),
         slow({"JAX_NUM_CPU_DEVICES": "abc"}, "JAX_NUM_CPU_DEVICES=abc"),
         ({"JAX_NUM_CPU_DEVICES": "-1"}, "error: JAX_NUM_CPU_DEVICES=-1: expected at least 1; this machine has "),
@@ -139,6 +140,7 @@ def test_files_are_utf8_whatever_the_encoding_of_the_place(tmp_path):
         assert "50.0 ± 1.0" in (tmp_path / file).read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_other_characters_are_printed_as_escapes():
     shown = python("experiments.colors", "größer\udcff", PYTHONIOENCODING="ascii")
     assert "error: preset 'gr\\xf6\\xdfer\\udcff' is not known" in shown.stderr

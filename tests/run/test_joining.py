@@ -61,6 +61,7 @@ def test_what_a_batch_system_says_is_told_where_the_others_do_not_come(tasks, tm
     assert "not all came to the address that the batch system names within 2 s" in last
 
 
+@pytest.mark.slow
 def test_without_a_batch_system_auto_is_an_error_of_a_line(tmp_path):
     done, _ = start("--coordinator", "auto", "--out", str(tmp_path / "run"))
     assert done.returncode == 2

@@ -67,6 +67,7 @@ def test_lines_tell_speed_compilation_and_memory(tmp_path):
     assert last["graphs_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_a_quiet_run_prints_its_table_alone(tmp_path, capsys):
     colors.EXPERIMENT.main([*TINY, "--quiet", "--out", str(tmp_path / "run")])
     shown = capsys.readouterr()

@@ -62,6 +62,7 @@ def test_the_library_runs_in_strict_modes(case):
     assert np.isfinite(left_out.attention).all()
 
 
+@pytest.mark.slow
 def test_a_users_compiled_functions_run_in_strict_modes():
     network, graphs, _ = CASES["threshold, dropout"]
     graph = jax.device_put(jattn.pad(graphs))
