@@ -44,9 +44,9 @@ class CostModel:
       leave_one_out_rows: rows that leave-one-out predicts at once: copies of a batch times its rows.
       leave_one_out_nodes: nodes of such a batch, whose graphs should be similar in size.
       progress_batches: batches of leave-one-out between two reports of progress.
-      subgraph_nodes: leave-one-out uses k-hop subgraphs instead of copies for sparse graphs of at least so many nodes,
-      subgraph_degree: and at most so many edges per node,
-      subgraph_share: if the subgraphs have on average at most this share of the graph.
+      subgraph_nodes: fewest nodes of a graph for which leave-one-out uses k-hop subgraphs instead of copies.
+      subgraph_degree: most edges of a node of such a graph.
+      subgraph_share: largest share of such a graph's nodes that its subgraphs may have on average.
       subgraph_rows: rows of a chunk of subgraphs; bounds memory.
       subgraph_count: subgraphs of a chunk.
       subgraph_edges: edges of a chunk in its COO list.

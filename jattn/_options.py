@@ -71,7 +71,8 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: expected an array of real numbers, its rows of equal length ({error})") from error
     if array.dtype.kind not in "buif" and not jnp.issubdtype(array.dtype, jnp.floating):  # the latter: bfloat16
-        raise ValueError(f"{name}: expected an array of real numbers, got {array.dtype}")
+        of_text = "; make numbers of text first, such as one-hot columns" if array.dtype.kind in "US" else ""
+        raise ValueError(f"{name}: expected an array of real numbers, got {array.dtype}{of_text}")
     return array
 
 

@@ -1,5 +1,7 @@
 """Misspelt options and wrong shapes are refused by name, wherever they enter."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import jraph
@@ -8,9 +10,10 @@ import pytest
 from flax import linen as nn
 
 import jattn
-from jattn.evaluation import accuracy
+from jattn.evaluation import accuracy, evaluate
 from jattn.graphs import Proximity
 from jattn.training import task_loss
+from jattn.training._checks import expect_params, warn_of_unused_weight
 
 GRAPHS = jraph.batch_np(
     [jattn.from_arrays(np.eye(n, 4), [0, 1], [1, 0], attention=np.arange(n), label=n) for n in (2, 3, 4)]
@@ -116,19 +119,28 @@ def test_what_is_not_known_is_refused(make, message):
             r"label\[1\] is 0.4: a class is a whole number",
         ),
         ({"attention": np.zeros((1, 5), np.float32)}, r"attention: expected shape \(1, 9\), got \(1, 5\)"),
-        ({"config": jattn.TrainConfig("classification")}, "label: 2 to 4, but the network has classes 0 to 0"),
+        (
+            {"config": jattn.TrainConfig("classification")},
+            r"label: 2 to 4, but the network has classes 0 to 0; give Network\(outputs=5\)",
+        ),
+        (
+            {"config": jattn.TrainConfig("classification"), "graphs": with_label(np.array([-1, 1, 1]))},
+            "label: -1 to 1, but the network has classes 0 to 0; classes count from 0",
+        ),
         (
             {"network": jattn.Network(outputs=2)},
             "network: it has 2 outputs, but regression predicts 1 number per graph",
         ),
         ({"graphs": GRAPHS._replace(receivers=np.array([1, 0, 3, 2, 6, 7]))}, r"edge 4 \(5 -> 6\) has no reverse"),
         ({"graphs": GRAPHS._replace(edges=np.arange(6.0))}, r"edge 0 \(0 -> 1\) has weight 0.0, its reverse 1.0"),
-        ({"graphs": GRAPHS._replace(nodes=GRAPHS.nodes["features"])}, "nodes need 'features', they have ndarray"),
+        ({"graphs": GRAPHS._replace(nodes=GRAPHS.nodes["features"])}, "nodes need to be a dict of arrays, they are nd"),
+        ({"graphs": GRAPHS._replace(nodes={})}, r"nodes need 'features', they have \[\]"),
         ({"graphs": GRAPHS._replace(edges=None)}, r"weights: expected one number per directed edge \(6\), got shape"),
         ({"graphs": GRAPHS._replace(senders=GRAPHS.senders + 5)}, "node 5 of edge 0 is out of range: the graph has"),
         ({"graphs": GRAPHS._replace(senders=GRAPHS.senders - 9)}, "node -9 of edge 0 is out of range"),
         ({"graphs": GRAPHS._replace(senders=GRAPHS.senders * 1.0)}, "senders and receivers: expected integers"),
-        ({"graphs": GRAPHS._replace(globals={})}, r"globals need 'label', they have \[\]"),
+        ({"graphs": GRAPHS._replace(globals=None)}, "globals need to be a dict of arrays, they are NoneType"),
+        ({"graphs": GRAPHS._replace(globals={})}, r"label: the graphs have none; .* from_networkx\(graph, label=1\)"),
         ({"graphs": with_label(np.zeros((3, 1)))}, r"label: expected one number per graph \(3\), got shape \(3, 1\)"),
         ({"graphs": with_label(np.zeros(2))}, r"label: expected one number per graph \(3\), got shape \(2,\)"),
         (
@@ -168,6 +180,57 @@ def test_predicting_needs_an_axis_of_seeds():
     printed = jattn.predict_seeds(network, jax.tree.map(lambda x: x[None], params), GRAPHS)
     alone = network.apply({"params": params}, graph).prediction[:3]
     np.testing.assert_allclose(printed.prediction[0], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_graphs_without_labels_are_predicted_but_neither_trained_on_nor_scored():
+    graphs, network = GRAPHS._replace(globals={}), jattn.Network()
+    init = network.init(jax.random.key(0), jax.tree.map(jnp.asarray, jattn.pad(graphs)))["params"]
+    params = jax.tree.map(lambda x: x[None], init)
+    predictions = jattn.predict_seeds(network, params, graphs)
+    np.testing.assert_array_equal(predictions.prediction, jattn.predict_seeds(network, params, GRAPHS).prediction)
+    assert jattn.leave_one_out_seeds(network, params, graphs, "regression").attention.shape == (1, 9)
+    missing = "label: the graphs have none"
+    with pytest.raises(ValueError, match=missing):
+        evaluate(predictions, {"test": graphs}, "regression")
+    train = jattn.make_train(network, jattn.TrainConfig(), jattn.pack(graphs, np.array([[0, 1]])).bucket, 1)
+    split = jattn.device_put(graphs)
+    state = jax.eval_shape(train.init, jax.random.key(0), split)
+    with pytest.raises(ValueError, match=missing):
+        jax.eval_shape(train.epoch, state, split, jnp.array([[0, 1, -1]]))
+
+
+def test_features_of_another_width_than_in_training_are_named():
+    pooling = jattn.AttentionPoolingConfig(jattn.Threshold(0.1), jattn.ScorerConfig("mlp"), "previous")
+    graph, wider = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS)), with_nodes(features=np.ones((9, 6)))
+    for network in (
+        jattn.Network((4,), order=3, hidden=5),
+        jattn.Network((4, 4), poolings=(None, pooling)),
+        jattn.Network((4,), poolings=(dataclasses.replace(pooling, score_from="current"),)),
+    ):
+        shapes = jax.eval_shape(network.init, jax.random.key(0), graph)["params"]
+        params = jax.tree.map(lambda x: np.zeros((1, *x.shape)), shapes)
+        expect_params(network, params, GRAPHS)
+        with pytest.raises(ValueError, match="features: the graphs have 6 columns, these parameters were trained on 4"):
+            expect_params(network, params, wider)
+        params["output"]["bias"] = np.zeros((1, 2))
+        with pytest.raises(ValueError, match=r"params: .* has shape .* for each seed, the network needs"):
+            expect_params(network, params, wider)
+
+
+def test_an_attention_weight_without_effect_is_warned_of():
+    select = jattn.Threshold(0.1)
+    pooled = jattn.Network((4, 4), poolings=(None, jattn.AttentionPoolingConfig(select)))
+    true = jattn.AttentionPoolingConfig(select, jattn.ScorerConfig("ground_truth"))
+    config, unknown = jattn.TrainConfig(attention_weight=100.0), np.zeros((2, 9), np.float32)
+    for network in (jattn.Network((4,)), jattn.Network((4, 4), poolings=(None, true))):
+        with pytest.warns(UserWarning, match="attention_weight=100 has no effect: the network has no"):
+            warn_of_unused_weight(network, config, unknown + 1)
+    with pytest.warns(UserWarning, match="=100 has no effect: target attention is 0 at all nodes") as warned:
+        jattn.prepare_seeds(pooled, config, with_nodes(attention=unknown[0]), seeds=[0], epochs=1)
+    assert len(warned) == 1
+    # Warnings are errors in tests.
+    warn_of_unused_weight(pooled, config, np.eye(2, 9, dtype=np.float32))
+    warn_of_unused_weight(jattn.Network((4,)), jattn.TrainConfig(), unknown)
 
 
 def test_labels_are_numbers():
@@ -301,8 +364,8 @@ def test_weights_are_those_of_the_network(unchecked_types):
         ),
         ({"output": params["output"]}, "params: conv_0/linear/bias is missing; there are"),
         (
-            {**params, "conv_0": {"linear": {**params["conv_0"]["linear"], "kernel": kernel[:, :3]}}},
-            r"params: conv_0/linear/kernel has shape \(3, 2, 4\) for each seed, the network needs \(4, 2, 4\)",
+            {**params, "conv_0": {"linear": {**params["conv_0"]["linear"], "kernel": kernel[..., :3]}}},
+            r"params: conv_0/linear/kernel has shape \(4, 2, 3\) for each seed, the network needs \(4, 2, 4\)",
         ),
     ):
         for predict in (jattn.predict_seeds, lambda *of: jattn.leave_one_out_seeds(*of, "regression")):

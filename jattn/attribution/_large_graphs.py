@@ -7,8 +7,11 @@ differ only within
 .. math:: c_l = 1 + l h
 
 hops of i. The network runs on the subgraph of c_L + h hops around i, with the degrees of the full graph without i.
-After each layer, nodes beyond c_l hops get back their features of the full graph. The readout adds the rest of the
-graph. The result is that of the full graph without i.
+After each layer, nodes beyond c_l hops are overwritten with their features from the full graph. The readout adds
+the rest of the graph. The result is that of the full graph without i.
+
+Which graphs are large and sparse enough is decided in `_whole_split.py`, by the limits of the `CostModel`
+(`subgraph_nodes`, `subgraph_degree`, `subgraph_share`).
 """
 
 import itertools

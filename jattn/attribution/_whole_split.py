@@ -28,7 +28,6 @@ from jattn.batching import (
     Bucket,
     DeviceDataset,
     SparseStorage,
-    device_put,
     ell_width,
     evaluation_batches,
     gather,
@@ -36,10 +35,11 @@ from jattn.batching import (
     size_classes,
 )
 from jattn.batching._packing import round_up
-from jattn.graphs import Proximity, expect_one_tuple, select_graphs
+from jattn.graphs import Proximity, select_graphs
 from jattn.nn import Network, Output, SparseTopology
-from jattn.training._devices import PARTS, SEEDS, devices_per_seed, replicate, shard_batches, shard_seeds, to_host
-from jattn.training._seeds import PROGRAMS, expect_params, fits_one_batch, num_seeds, run_sequentially
+from jattn.training._checks import num_seeds
+from jattn.training._devices import PARTS, SEEDS, devices_per_seed, shard_batches, shard_seeds, to_host
+from jattn.training._seeds import PROGRAMS, put_split, run_sequentially
 from jattn.types import Params, Task
 
 
@@ -66,14 +66,9 @@ def leave_one_out_seeds(
         the network.
     """
     expect_one_of("task", task, Task)
-    expect_one_tuple(graphs)
-    network = network.with_precision("highest")
-    seeds, costs = num_seeds(params), cost_model()
+    network, costs = network.with_precision("highest"), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
-    rounded = fits_one_batch(graphs, nodes)
-    split = replicate(device_put(graphs, rounded))
-    params = to_host(params)  # from whichever devices they are on
-    expect_params(network, params, graphs)
+    seeds, params, split, rounded = put_split(network, params, graphs, nodes)
     n_node = np.asarray(graphs.n_node)
     count, total = len(n_node), int(n_node.sum())
     result = LeaveOneOut(*(np.zeros((seeds, size), np.float32) for size in (total, total, count)))

@@ -15,7 +15,7 @@ from jattn._cost_model import cost_model
 from jattn.batching._buckets import Bucket, DenseStorage, SparseStorage, power_of_2
 from jattn.graphs import Proximity, expect_one_tuple
 
-BOUND = 1.5  # standard deviations by which the nodes of a batch may exceed the mean
+MAX_DEVIATION = 1.5  # the nodes of a batch may exceed the mean by this many standard deviations
 SAMPLE, SHORTLIST = 300, 3  # batches on which all block sizes are tried, and block sizes then tried on all batches
 
 
@@ -66,7 +66,7 @@ def _balance_sizes(batches: np.ndarray, sizes: np.ndarray, graphs: int, rng: np.
     if full < 2:
         return
     total = sizes[batches].sum(1)
-    bound = batch * sizes[:-1].mean() + BOUND * np.sqrt(batch) * sizes[:-1].std()
+    bound = batch * sizes[:-1].mean() + MAX_DEVIATION * np.sqrt(batch) * sizes[:-1].std()
     for _ in range(20 * steps):  # enough, unless a few graphs are far larger than the rest
         large = total[:full].argmax()
         if total[large] <= bound:

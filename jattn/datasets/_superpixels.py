@@ -1,4 +1,4 @@
-"""The superpixels of many images, computed on all cores and cached on disk."""
+"""The superpixels of many images, computed on all cores and cached on disk; `_segments.py` cuts one image."""
 
 import functools
 import hashlib

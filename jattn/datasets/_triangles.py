@@ -73,12 +73,7 @@ def generate_triangles(
         split: _draw_split(np.random.default_rng(stream), split, count, sizes, seen)
         for (split, (count, sizes)), stream in zip(plan.items(), streams, strict=True)
     }
-    degrees = {name: np.bincount(split.senders, minlength=split.n_node.sum()) for name, split in splits.items()}
-    columns = degree_columns or max(int(degree.max(initial=0)) for degree in degrees.values()) + 1
-    return {
-        name: split._replace(nodes={"features": _one_hot(degrees[name], columns), **split.nodes})
-        for name, split in splits.items()
-    }
+    return _with_degrees(splits, degree_columns)
 
 
 def published_triangles(path: str | os.PathLike[str], degree_columns: int | None = None) -> dict[str, GraphsTuple]:
@@ -112,6 +107,16 @@ def published_triangles(path: str | os.PathLike[str], degree_columns: int | None
 def _expect_columns(degree_columns: int | None) -> None:
     if degree_columns is not None and degree_columns < 1:
         raise ValueError(f"degree_columns={degree_columns}: expected at least 1")
+
+
+def _with_degrees(splits: dict[str, GraphsTuple], degree_columns: int | None) -> dict[str, GraphsTuple]:
+    """The splits with their one-hot degrees as features."""
+    degrees = {name: np.bincount(split.senders, minlength=split.n_node.sum()) for name, split in splits.items()}
+    columns = degree_columns or max(int(degree.max(initial=0)) for degree in degrees.values()) + 1
+    return {
+        name: split._replace(nodes={"features": _one_hot(degrees[name], columns), **split.nodes})
+        for name, split in splits.items()
+    }
 
 
 def _one_hot(degrees: np.ndarray, columns: int) -> np.ndarray:

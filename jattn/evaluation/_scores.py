@@ -11,6 +11,7 @@ from jraph import GraphsTuple
 
 from jattn._options import expect_mask
 from jattn.evaluation._metrics import RegressionErrors, accuracy, are_counts, attention_auc, regression_errors
+from jattn.graphs import labels
 from jattn.training import Predictions
 from jattn.types import AnyArray, Task
 
@@ -66,7 +67,7 @@ def evaluate(
     {'mean': 50.0, 'std': 0.0, 'values': [50.0]}
     """
     graphs = join(subsets)
-    label, n_node = graphs.globals["label"], graphs.n_node
+    label, n_node = labels(graphs), graphs.n_node
     test_mask = np.ones((len(predictions.prediction), len(label)), bool) if test_mask is None else test_mask
     for i, mask in enumerate(test_mask):
         expect_mask(f"test_mask[{i}]", mask, len(label), "graph")

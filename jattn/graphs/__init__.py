@@ -6,7 +6,7 @@ In jattn a set of graphs is one `jraph.GraphsTuple` with these fields::
     edges      [edges]      weight of each directed edge; an undirected edge is listed in both directions
     senders    [edges]      node ids, counted over all graphs, int32
     receivers  [edges]
-    globals    {"label": [graphs]}   a class, or a value to regress
+    globals    {"label": [graphs]}   a class, or a value to regress; {} if unknown: training and scores need it
     n_node     [graphs]
     n_edge     [graphs]
 
@@ -30,6 +30,7 @@ from jattn.graphs._check import (
     expect_target,
     expect_undirected,
     expect_values,
+    labels,
 )
 from jattn.graphs._one_hot import OneHot
 from jattn.graphs._proximity import Proximity, list_edges
@@ -48,6 +49,7 @@ __all__ = [
     "from_arrays",
     "from_dense",
     "from_networkx",
+    "labels",
     "list_edges",
     "select_graphs",
 ]

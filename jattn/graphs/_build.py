@@ -1,6 +1,7 @@
 """Building GraphsTuples from arrays, adjacency matrices and networkx; selecting some graphs of a set."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import jax
 import networkx as nx
@@ -21,7 +22,7 @@ def from_arrays(
     *,
     weights: ArrayLike | None = None,
     attention: ArrayLike | None = None,
-    label: float = 0,
+    label: float | None = None,
 ) -> GraphsTuple:
     """One graph from arrays.
 
@@ -31,7 +32,8 @@ def from_arrays(
       receivers: second node of each directed edge, [edges]. List every undirected edge in both directions.
       weights: edge weights, [edges], equal in both directions. Default: 1.
       attention: target attention, [nodes], at least 0; it is normalized when it is used. Default: 0.
-      label: the graph's class (an integer of 32 bits) or the value to regress (a float).
+      label: the graph's class (an integer of 32 bits) or the value to regress (a float). Training and scores need
+        it, predictions don't.
 
     Returns:
       A numpy `GraphsTuple` of one graph, with the fields that `jattn.graphs` lists.
@@ -56,7 +58,7 @@ def from_arrays(
         edges=weights,
         senders=senders,
         receivers=receivers,
-        globals={"label": _label(label)},
+        globals={} if label is None else {"label": _label(label)},
         n_node=np.asarray([count], np.int32),
         n_edge=np.asarray([len(senders)], np.int32),
     )
@@ -69,7 +71,7 @@ def from_dense(
     adjacency: ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix,
     *,
     attention: ArrayLike | None = None,
-    label: float = 0,
+    label: float | None = None,
 ) -> GraphsTuple:
     """One graph from a symmetric matrix of edge weights, dense or of scipy.sparse.
 
@@ -103,7 +105,7 @@ def from_networkx(
     features: str = "features",
     weight: str = "weight",
     attention: str = "attention",
-    label: float = 0,
+    label: float | None = None,
 ) -> GraphsTuple:
     """One graph from an undirected networkx graph, with its nodes in the same order.
 
@@ -116,17 +118,15 @@ def from_networkx(
       label: as in `from_arrays`.
 
     Raises:
-      ValueError: the graph is directed or a multigraph, a node has no features, or as in `from_arrays`.
+      ValueError: the graph is directed or a multigraph, there are no nodes, a node has no features, or as in
+        `from_arrays`.
 
     >>> triangle = nx.complete_graph(3)
     >>> nx.set_node_attributes(triangle, {node: [float(node)] for node in triangle}, "features")
     >>> from_networkx(triangle).n_edge.tolist()
     [6]
     """
-    if graph.is_directed() or graph.is_multigraph():
-        raise ValueError(
-            "graph: expected an undirected networkx.Graph; use graph.to_undirected() or networkx.Graph(graph)"
-        )
+    _expect_networkx(graph)
     index: dict[Hashable, int] = {node: i for i, node in enumerate(graph)}
     for node, data in graph.nodes(data=True):
         if features not in data:
@@ -138,7 +138,7 @@ def from_networkx(
     pairs = [(index[u], index[v], data.get(weight, 1.0)) for u, v, data in graph.edges(data=True)]
     pairs += [(v, u, w) for u, v, w in pairs if u != v]
     return from_arrays(
-        np.stack(rows) if rows else np.zeros((0, 1), np.float32),
+        np.stack(rows),
         [u for u, _, _ in pairs],
         [v for _, v, _ in pairs],
         weights=[w for _, _, w in pairs],
@@ -191,6 +191,26 @@ def select_graphs(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
         n_node=n_node,
         n_edge=n_edge,
     )
+
+
+def _expect_networkx(graph: Any) -> None:
+    """Raises `ValueError` unless it is one undirected graph of networkx with nodes and without parallel edges."""
+    if isinstance(graph, list | tuple):
+        raise ValueError(
+            f"graph: expected one networkx.Graph, got a {type(graph).__name__} of {len(graph)}; "
+            "jraph.batch_np([from_networkx(graph) for graph in graphs]) makes one GraphsTuple of them"
+        )
+    if not isinstance(graph, nx.Graph):
+        raise ValueError(f"graph: expected a networkx.Graph, got {type(graph).__name__}")
+    if graph.is_directed() or graph.is_multigraph():
+        raise ValueError(
+            "graph: expected an undirected networkx.Graph; use graph.to_undirected() or networkx.Graph(graph)"
+        )
+    if not len(graph):
+        raise ValueError(
+            "graph: it has no nodes, so nothing tells how many features a node has; leave the graph out, or use "
+            "from_arrays(np.zeros((0, columns)), [], [])"
+        )
 
 
 def _indices(name: str, values: ArrayLike) -> np.ndarray:

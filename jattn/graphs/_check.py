@@ -48,6 +48,13 @@ def expect_one_tuple(graphs: Any) -> None:
     raise ValueError(f"graphs: expected a jraph.GraphsTuple, got {type(graphs).__name__}")
 
 
+def labels(graphs: GraphsTuple) -> Any:
+    """The labels of graphs, [graphs]; raises `ValueError` if they have none."""
+    if "label" not in graphs.globals:
+        raise ValueError("label: the graphs have none; give them one, as in from_networkx(graph, label=1)")
+    return graphs.globals["label"]
+
+
 def expect_values(graphs: GraphsTuple) -> None:
     """Raises `ValueError` if features, positions, target attention or labels that are present have bad values."""
     nodes = graphs.nodes if isinstance(graphs.nodes, Mapping) else {}
@@ -129,12 +136,14 @@ def _expect_fields(graphs: GraphsTuple) -> None:
     """Raises `ValueError` if a field is missing or has the wrong shape."""
     for place, fields, names in (
         ("nodes", graphs.nodes, ("features", "attention")),
-        ("globals", graphs.globals, ("label",)),
+        ("globals", graphs.globals, ()),
     ):
+        if not isinstance(fields, Mapping):
+            found = type(fields).__name__
+            raise ValueError(f"graphs: {place} need to be a dict of arrays, they are {found}; see `help(jattn.graphs)`")
         for name in names:
-            if not isinstance(fields, Mapping) or name not in fields:
-                present = sorted(fields) if isinstance(fields, Mapping) else type(fields).__name__
-                raise ValueError(f"graphs: {place} need {name!r}, they have {present}; see `help(jattn.graphs)`")
+            if name not in fields:
+                raise ValueError(f"graphs: {place} need {name!r}, they have {sorted(fields)}; see `help(jattn.graphs)`")
         if reserved := [name for name in fields if str(name).startswith("_jattn")]:
             raise ValueError(f"graphs: {place} have {reserved[0]!r}, but names that begin with _jattn are reserved")
     nodes = int(np.sum(graphs.n_node))
@@ -142,7 +151,8 @@ def _expect_fields(graphs: GraphsTuple) -> None:
     if not np.shape(graphs.nodes["features"])[1]:
         raise ValueError("features: there are no columns; give nodes without features one column of ones")
     _expect_shape("attention", graphs.nodes["attention"], nodes, "node")
-    _expect_shape("label", graphs.globals["label"], len(graphs.n_node), "graph")
+    if "label" in graphs.globals:
+        _expect_shape("label", graphs.globals["label"], len(graphs.n_node), "graph")
     if not isinstance(graphs.edges, Proximity):
         _expect_edge_shapes(graphs)
         return

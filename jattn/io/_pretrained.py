@@ -74,6 +74,8 @@ class PretrainedCard:
 def load_pretrained(name: str) -> tuple[Network, Params]:
     """A ready-made model: the network and its weights, without an axis of seeds, as numpy arrays.
 
+    `predict_seeds` and `leave_one_out_seeds` need that axis: `jax.tree.map(lambda x: x[None], params)` adds it.
+
     Args:
       name: one of `pretrained_cards()`, such as "colors-weak". Its card says what the input features have to be.
 
@@ -90,7 +92,7 @@ def load_pretrained(name: str) -> tuple[Network, Params]:
     known = sorted(file.stem for file in FOLDER.glob("*.json"))
     if name not in known:
         nearest = get_close_matches(name, known, 1)
-        question = f"; did you mean {nearest[0]}?" if nearest else ""
+        question = f"; did you mean {nearest[0]}?" if nearest else "."
         raise ValueError(f"name: {name!r} is no ready-made model{question} There are: {', '.join(known)}")
     return load_network(FOLDER / f"{name}.npz")
 

@@ -263,7 +263,7 @@ class Network(nn.Module):
                 z, results = network._layers(start, kept, compact=True, is_pooled=True)
                 return z, jax.tree.map(lambda values: scatter_rows(values, rows), results)
 
-            # The gradient computes each branch again: what all of them save would be held at once.
+            # The gradient computes each branch again; otherwise memory holds every branch's saved values.
             saved = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
             return nn.remat(run, prevent_cse=False, policy=saved)
 

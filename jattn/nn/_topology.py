@@ -247,8 +247,8 @@ def sparse_topology(
 
     Args:
       graph: the graphs, with every undirected edge in both directions: products assume that A is symmetric.
-      graph_mask: which of them are not padding; where not given all but the last that has nodes, as jraph pads. Without
-        padding a real graph would be lost so: that is refused, but inside jit it can't be seen.
+      graph_mask: real graphs. Default: all except the last graph with nodes, which is padding in jraph. Graphs without
+        padding would lose a real one, so they are refused; inside jit this can't be checked.
       adjacency: A without the edges of padding, if it is laid out already; made from the list of edges by default.
 
     Raises:

@@ -5,8 +5,9 @@ Plots of one panel take `ax`, by default pyplot's current axes, and return the a
 """
 
 from jattn.plots._accuracy import accuracy_by_label, accuracy_by_size
-from jattn.plots._graphs import ATTENTION, attention_on_graphs, save
+from jattn.plots._graphs import attention_on_graphs, save
 from jattn.plots._images import ImageAttention, SegmentedImage, attention_on_images
+from jattn.plots._style import ATTENTION
 from jattn.plots._training import training_curves
 
 __all__ = [

@@ -8,9 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 from jraph import GraphsTuple
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -18,11 +16,17 @@ from matplotlib.lines import Line2D
 from jattn.graphs import Proximity
 from jattn.io import write_atomically
 from jattn.plots._layout import stress_layout
-from jattn.plots._style import NotebookFigure
+from jattn.plots._style import (
+    ATTENTION,
+    DROPPED,
+    TARGET,
+    NotebookFigure,
+    attention_colors,
+    draw_attention_bar,
+    relative_to_largest,
+)
 
-ATTENTION_COLORS = ("#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540")  # from none to the most of a graph
-ATTENTION = LinearSegmentedColormap.from_list("attention", ATTENTION_COLORS)
-TARGET, DROPPED, EDGE = "#e4572e", "#a9a9a9", "#8c8c8c"
+EDGE = "#8c8c8c"
 DRAWN = 10  # graphs, where none are named
 
 
@@ -44,7 +48,7 @@ def attention_on_graphs(
       graphs: the split, on the host.
       attention: alpha of one pooling layer.
       node_mask: the nodes that this layer kept. Default: all.
-      prediction: a number or a class for each graph, for the titles.
+      prediction: a number or a class for each graph, for the titles, which have labels too if the graphs do.
       ids: indices of the graphs to draw, at least one. Default: the first ten, or all if there are fewer.
       titles: a name for each of them, put before the text of the panel's title.
       position: positions of the nodes, x to the right and y upwards. Default: a layout from the edges.
@@ -53,11 +57,11 @@ def attention_on_graphs(
       The figure: one panel per graph, then a color bar.
 
     Raises:
-      ValueError: there are no ids or one is out of range, an array does not have an entry for each node or graph, edges
-        are not listed, or titles and ids differ in number.
+      ValueError: there are no ids or one is out of range, an array has the wrong shape, edges are not listed, or titles
+        and ids differ in number.
 
     >>> from jattn import from_arrays
-    >>> graph = from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])
+    >>> graph = from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0], label=0)
     >>> figure = attention_on_graphs(graph, np.array([0.9, 0.1]), prediction=np.array([1.0]))
     >>> print(figure.axes[0].get_title())
     2 nodes
@@ -65,15 +69,9 @@ def attention_on_graphs(
     """
     ids = range(min(len(graphs.n_node), DRAWN)) if ids is None else ids
     node_mask = np.ones(int(np.sum(graphs.n_node)), bool) if node_mask is None else node_mask
-    _expect_drawable(graphs, ids, titles)
-    _expect_lengths(graphs, attention=attention, node_mask=node_mask, prediction=prediction, position=position)
-    columns = min(len(ids), 5)
-    rows = -(-len(ids) // columns)
-    figure = NotebookFigure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
-    figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.08))
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes in panels:
-        axes.set_axis_off()
+    _expect_graphs(graphs, ids, titles)
+    _expect_shapes(graphs, attention=attention, node_mask=node_mask, prediction=prediction, position=position)
+    figure, panels = _panels(len(ids))
     node, edge = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (graphs.n_node, graphs.n_edge))
     for axes, name, i in zip(panels, titles or [""] * len(ids), ids, strict=False):
         nodes, edges = slice(node[i], node[i + 1]), slice(edge[i], edge[i + 1])
@@ -81,16 +79,32 @@ def attention_on_graphs(
         xy = stress_layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
         target = graphs.nodes["attention"][nodes] > 0
         _draw_graph(axes, xy, ends, graphs.edges[edges], attention[nodes], node_mask[nodes], target)
-        size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
-        answer = f"label {_number(graphs.globals['label'][i])}"
-        answer += "" if prediction is None else f", predicted {_number(prediction[i])}"
-        axes.set_title(f"{name}: {size}\n{answer}" if name else f"{size}\n{answer}", fontsize=9)
-    _draw_color_bar(figure, panels, rows)
+        axes.set_title(_title(name, graphs, i, prediction), fontsize=9)
     _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
     return figure
 
 
-def _expect_drawable(graphs: GraphsTuple, ids: Sequence[int], titles: Sequence[str]) -> None:
+def _panels(count: int) -> tuple[Figure, Any]:
+    """A figure with panels for so many graphs and a color bar."""
+    columns = min(count, 5)
+    rows = -(-count // columns)
+    figure = NotebookFigure(figsize=(0.9 + 2.1 * max(columns, 2), 0.5 + 2.5 * rows), dpi=130)
+    figure.set_layout_engine(ConstrainedLayoutEngine(wspace=0.08))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    draw_attention_bar(figure, ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6))
+    return figure, panels
+
+
+def _title(name: str, graphs: GraphsTuple, i: int, prediction: Num[np.ndarray, " graphs"] | None) -> str:
+    size = f"{graphs.n_node[i]} {'node' if graphs.n_node[i] == 1 else 'nodes'}"
+    answer = [f"label {_number(graphs.globals['label'][i])}"] if "label" in graphs.globals else []
+    answer += [] if prediction is None else [f"predicted {_number(prediction[i])}"]
+    return "\n".join([f"{name}: {size}" if name else size, ", ".join(answer)]).rstrip()
+
+
+def _expect_graphs(graphs: GraphsTuple, ids: Sequence[int], titles: Sequence[str]) -> None:
     total = len(graphs.n_node)
     if not len(ids) or not all(0 <= i < total for i in ids):
         raise ValueError(f"ids: expected at least one graph, each from 0 to {total - 1}, got {list(ids)}")
@@ -100,21 +114,14 @@ def _expect_drawable(graphs: GraphsTuple, ids: Sequence[int], titles: Sequence[s
         raise ValueError("graphs: their edges are not listed; `list_edges(graphs)` lists them")
 
 
-def _expect_lengths(graphs: GraphsTuple, **arrays: np.ndarray | None) -> None:
-    """Raises `ValueError` for an array, by name, without one row for each node, or graph if it is the prediction."""
+def _expect_shapes(graphs: GraphsTuple, **arrays: np.ndarray | None) -> None:
+    """Raises `ValueError` for an array, by name, that is not [nodes], or [graphs] or [nodes, 2] for some names."""
+    nodes, count = int(np.sum(graphs.n_node)), len(graphs.n_node)
+    expected = {"prediction": ("[graphs]", (count,)), "position": ("[nodes, 2]", (nodes, 2))}
     for name, array in arrays.items():
-        count = len(graphs.n_node) if name == "prediction" else int(np.sum(graphs.n_node))
-        if array is not None and len(array) != count:
-            each = "graph" if name == "prediction" else "node"
-            raise ValueError(f"{name}: expected {count} rows, one per {each}, got {len(array)}")
-
-
-def _draw_color_bar(figure: Figure, panels: Any, rows: int) -> None:
-    scale = ScalarMappable(cmap=ATTENTION)
-    bar = figure.colorbar(scale, ax=panels, shrink=0.7, pad=0.01, aspect=25 * max(rows / 2, 0.6))
-    bar.set_label("attention / largest of the graph", fontsize=9)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)
+        words, shape = expected.get(name, ("[nodes]", (nodes,)))
+        if array is not None and np.shape(array) != shape:
+            raise ValueError(f"{name}: expected {words} = {shape}, got {np.shape(array)}")
 
 
 def _draw_key(figure: Figure, rings: bool) -> None:
@@ -140,14 +147,14 @@ def _draw_graph(
     target: Bool[np.ndarray, " nodes"],
 ) -> None:
     area = np.clip(2500 / max(len(attention), 1), 14, 70)
-    relative = np.nan_to_num(attention) / max(np.nan_to_num(attention).max(initial=0), 1e-30)
+    colors = attention_colors(attention)
     forward = ends[:, 0] < ends[:, 1]  # each edge in one of its two directions
     ends, weights = ends[forward], weights[forward]
-    opacity = 0.7 * weights / max(weights.max(initial=0), 1e-30) * np.where(node_mask[ends].all(1), 1, 0.4)
+    opacity = 0.7 * relative_to_largest(weights) * np.where(node_mask[ends].all(1), 1, 0.4)
     axes.add_collection(LineCollection(position[ends], colors=[(EDGE, a) for a in opacity], linewidths=0.6, zorder=1))
     styles: list[tuple[Any, dict[str, Any]]] = [
         (~node_mask, {"s": 0.3 * area, "c": "white", "edgecolors": DROPPED, "linewidths": 0.6}),
-        (node_mask, {"s": area, "c": ATTENTION(relative[node_mask]), "edgecolors": "0.35", "linewidths": 0.4}),
+        (node_mask, {"s": area, "c": colors[node_mask], "edgecolors": "0.35", "linewidths": 0.4}),
         (target, {"s": 1.7 * area, "c": "none", "edgecolors": TARGET, "linewidths": 1.2}),
     ]
     for zorder, (nodes, style) in enumerate(styles, 2):
@@ -160,7 +167,7 @@ def _number(value: Any) -> str:
     return f"{round(float(value), 2) + 0.0:g}"  # + 0.0: no "-0"
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: str | Path) -> None:
     """Writes a figure to a file, atomically, in the format of its suffix (PNG if it has none).
 
     >>> import tempfile
@@ -169,4 +176,5 @@ def save(figure: Figure, path: Path) -> None:
     ...     [path.name for path in Path(folder).iterdir()]
     ['empty.png']
     """
+    path = Path(path)
     write_atomically(path, lambda temporary: figure.savefig(temporary, format=path.suffix[1:] or "png"))

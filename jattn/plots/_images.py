@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from jattn.plots._graphs import ATTENTION, DROPPED, TARGET
-from jattn.plots._style import NotebookFigure
+from jattn.plots._style import DROPPED, TARGET, NotebookFigure, attention_colors, draw_attention_bar
 
 PANEL = 1.05  # inches
 BORDER, WRONG = "0.5", TARGET
@@ -81,14 +79,14 @@ def attention_on_images(images: Sequence[SegmentedImage]) -> Figure:
         raise ValueError("images: expected at least one, got none")
     names = list(images[0].variants)
     for i, image in enumerate(images):
-        _expect_drawable(image, names, f"images[{i}]")
+        _expect_image(image, names, f"images[{i}]")
     has_target = any(np.nan_to_num(image.target).any() for image in images)
     texts = [f"{image.title}\nlabel {image.label}".lstrip() for image in images]
     figure, rows = _panels(images, texts, has_target, len(names))
     for image, text, panels in zip(images, texts, rows, strict=True):
         panels[0].set_ylabel(text, fontsize=9, rotation=0, ha="right", va="center", labelpad=6)
         if has_target:
-            _fill(panels[0], image.segments, _colors(image.target))
+            _fill(panels[0], image.segments, attention_colors(image.target))
         for name, channels, attention in zip(names, panels[has_target::2], panels[has_target + 1 :: 2], strict=True):
             _draw_variant(channels, attention, image, image.variants[name])
     _draw_headings(rows[0], names, has_target)
@@ -133,7 +131,7 @@ def _draw_headings(panels: Sequence[Axes], names: Sequence[str], has_target: boo
         axes.annotate(name, (0, 1), (0, 18), xycoords="axes fraction", **style)
 
 
-def _expect_drawable(image: SegmentedImage, names: Sequence[str], argument: str) -> None:
+def _expect_image(image: SegmentedImage, names: Sequence[str], argument: str) -> None:
     """Raises `ValueError`, naming the argument, unless all arrays of an image fit together."""
     segments = image.segments
     if segments.ndim != 2 or not segments.size:
@@ -162,7 +160,7 @@ def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
 def _draw_variant(channels: Axes, attention: Axes, image: SegmentedImage, variant: ImageAttention) -> None:
     rgb = np.broadcast_to(np.clip(np.nan_to_num(variant.channels), 0, 1), (len(variant.channels), 3))
     _fill(channels, image.segments, rgb)
-    colors = _colors(variant.attention)
+    colors = attention_colors(variant.attention)
     colors[~variant.node_mask, 3] = 0  # shows the hatching behind
     attention.patch.set(**HATCHED)
     _fill(attention, image.segments, colors)
@@ -171,11 +169,6 @@ def _draw_variant(channels: Axes, attention: Axes, image: SegmentedImage, varian
     attention.set_xlabel(answer, fontsize=9, labelpad=3, color="black" if correct else WRONG)
     if not correct:
         attention.spines[:].set(edgecolor=WRONG, linewidth=1.8)
-
-
-def _colors(attention: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, "nodes 4"]:
-    attention = np.nan_to_num(attention)
-    return ATTENTION(attention / max(attention.max(initial=0), 1e-30))
 
 
 def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np.ndarray, "nodes channels"]) -> None:
@@ -195,10 +188,7 @@ def _draw_legend(figure: Figure) -> None:
     """Color bar and legend, in the lowest 0.75 inches."""
     height = figure.get_figheight()
     axes = figure.add_axes((0.25, 0.63 / height, 0.5, 0.1 / height))
-    bar = figure.colorbar(ScalarMappable(cmap=ATTENTION), cax=axes, orientation="horizontal")
-    bar.set_label("attention / largest of the graph", fontsize=9, labelpad=2)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)
+    draw_attention_bar(figure, labelpad=2, cax=axes, orientation="horizontal")
     handles = [
         Patch(**HATCHED, label="dropped"),
         Patch(facecolor="none", edgecolor=WRONG, linewidth=1.8, label="wrong prediction"),

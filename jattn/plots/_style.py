@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+ATTENTION_COLORS = ("#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540")  # from none to the most of a graph
+ATTENTION = LinearSegmentedColormap.from_list("attention", ATTENTION_COLORS)
+TARGET, DROPPED = "#e4572e", "#a9a9a9"
 CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer, subset or run
 SPAN = "0.92"  # of a range of values, behind the curves
 
@@ -30,6 +35,25 @@ def current_axes(ax: Axes | None) -> Axes:
     import matplotlib.pyplot as plt  # chooses a backend, which who passes axes may not want
 
     return plt.gca()
+
+
+def relative_to_largest(values: Float[np.ndarray, " values"]) -> Float[np.ndarray, " values"]:
+    """Returns values divided by the largest; NaN counts as 0."""
+    values = np.nan_to_num(values)
+    return values / max(values.max(initial=0), 1e-30)
+
+
+def attention_colors(attention: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, "nodes 4"]:
+    """Returns the colors of the nodes of one graph."""
+    return ATTENTION(relative_to_largest(attention))
+
+
+def draw_attention_bar(figure: Figure, labelpad: float = 4.0, **place: Any) -> None:
+    """Draws the color bar of `attention_colors`; `place` is given to `Figure.colorbar`."""
+    bar = figure.colorbar(ScalarMappable(cmap=ATTENTION), **place)
+    bar.set_label("attention / largest of the graph", fontsize=9, labelpad=labelpad)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
 
 
 def style_axes(axes: Axes) -> None:

@@ -22,7 +22,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jattn.batching import Batch, Bucket, DeviceDataset, gather, scatter
-from jattn.graphs import GRAPH_ID
+from jattn.graphs import GRAPH_ID, labels
 from jattn.nn import Network, Output
 from jattn.training._config import TrainConfig
 from jattn.training._losses import attention_loss, auxiliary_loss, task_loss
@@ -96,7 +96,7 @@ def make_train(
         graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
         options: Any = {"train": True, "rngs": {"dropout": key}} | execution
         output = cast(Output, network.apply({"params": params}, graph, topology, **options))
-        total = task_loss(output.prediction, graph.globals["label"], topology.graph_mask, config.task, count)
+        total = task_loss(output.prediction, labels(graph), topology.graph_mask, config.task, count)
         for per_graph in output.auxiliary:
             total += auxiliary_loss(per_graph, topology.graph_mask, count)
         if config.attention_weight:

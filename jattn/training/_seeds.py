@@ -3,21 +3,27 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int
 from jraph import GraphsTuple
 
 from jattn._cost_model import CostModel, cost_model
-from jattn._options import as_int, expect_at_least, expect_seeds
 from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, pack, shuffled_batches, size_classes
 from jattn.batching._packing import round_up
-from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_one_tuple, expect_target
+from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_one_tuple, labels
 from jattn.nn import Network, chebyshev_terms, sparse_topology
+from jattn.training._checks import (
+    checked_numbers,
+    checked_target,
+    expect_outputs,
+    expect_params,
+    num_seeds,
+    warn_of_unused_weight,
+)
 from jattn.training._config import TrainConfig
 from jattn.training._devices import (
     PARTS,
@@ -30,7 +36,7 @@ from jattn.training._devices import (
     to_host,
 )
 from jattn.training._epoch import Predictions, TrainState, make_predict, make_train
-from jattn.types import Params, Task
+from jattn.types import Params
 
 # Number of compiled programs of each kind that are cached. Each takes about 250 of the 65,530 memory maps that Linux
 # allows a process, and every trial of a study has its own.
@@ -114,14 +120,19 @@ def prepare_seeds(
         folds of one, train in one program. Predictions for other graphs are 0.
 
     Raises:
-      ValueError: `epochs` or `batch_size` is not a positive integer, there are no seeds or no graphs, a seed has more
-        than 32 bits, `attention` has the wrong shape or an entry that is negative or not finite, a label is not a
-        class, or the `train_ids` of seeds make different numbers of steps.
+      ValueError: `epochs` or `batch_size` is not a positive integer, there are no seeds, no graphs or no labels, a seed
+        has more than 32 bits, `attention` has the wrong shape or an entry that is negative or not finite, a label is
+        not a class, or the `train_ids` of seeds make different numbers of steps.
+
+    Warns:
+      UserWarning: `config.attention_weight` has no effect, because target attention is 0 everywhere or the network has
+        no attention pooling with a trained scorer.
     """
-    seeds, epochs, batch_size = _checked_numbers(seeds, epochs, batch_size)
+    seeds, epochs, batch_size = checked_numbers(seeds, epochs, batch_size)
     split = device_put(graphs)
-    _expect_outputs(network.outputs, np.asarray(graphs.globals["label"]), config.task)
-    target = _checked_target(attention, np.asarray(graphs.nodes["attention"]), len(seeds))
+    expect_outputs(network.outputs, np.asarray(labels(graphs)), config.task)
+    target = checked_target(attention, np.asarray(graphs.nodes["attention"]), len(seeds))
+    warn_of_unused_weight(network, config, target)
     orders = _batches_by_seed(seeds, epochs, np.asarray(graphs.n_node), batch_size, train_ids)
     batches, bucket = pack(graphs, orders, devices_per_seed(len(seeds)))  # [seeds, epochs, steps, parts, entries]
     split = replicate(_with_first_terms(split, network))
@@ -163,40 +174,6 @@ def _run_epochs(
         if number < epochs and jax.process_count() == 1:
             prefetched = run_epoch(state, split, per_seed, batches[:, number])
         yield Epoch(number, state, loss, predictions)
-
-
-def _checked_numbers(seeds: Sequence[int], epochs: int, batch_size: int) -> tuple[list[int], int, int]:
-    """Seeds, epochs and batch size as Python's integers; raises `ValueError` if one is no integer or out of range."""
-    if np.ndim(cast(Any, seeds)) != 1:
-        raise ValueError(f"seeds: expected a sequence of integers such as range(10), got {seeds!r}")
-    numbers = [as_int(f"seeds[{i}]", seed) for i, seed in enumerate(seeds)]
-    epochs, batch_size = as_int("epochs", epochs), as_int("batch_size", batch_size)
-    expect_at_least(1, epochs=epochs, batch_size=batch_size, seeds=len(numbers))
-    for seed in numbers:
-        expect_seeds(seed, 1)
-    return numbers, epochs, batch_size
-
-
-def _checked_target(
-    attention: Any | None, graph_attention: Float[np.ndarray, " nodes"], seeds: int
-) -> Float[np.ndarray, "seeds nodes"]:
-    """The target attention of every seed, that of the graphs if None; raises `ValueError` if it is no valid target."""
-    if attention is None:
-        return np.tile(np.asarray(graph_attention, np.float32), (seeds, 1))
-    if np.shape(attention) != (seeds, len(graph_attention)):
-        raise ValueError(f"attention: expected shape {(seeds, len(graph_attention))}, got {np.shape(attention)}")
-    expect_target("attention", np.asarray(attention))
-    return np.asarray(attention, np.float32)
-
-
-def _expect_outputs(outputs: int, label: Num[np.ndarray, " graphs"], task: Task) -> None:
-    """Raises `ValueError` if the network lacks the outputs that its task and labels need."""
-    if task == "regression" and outputs != 1:
-        raise ValueError(f"network: it has {outputs} outputs, but regression predicts 1 number per graph")
-    if task == "classification" and (wrong := label != np.round(label)).any():
-        raise ValueError(f"label[{wrong.argmax()}] is {label[wrong.argmax()]}: a class is a whole number")
-    if task == "classification" and not (label.min() >= 0 and label.max() < outputs):
-        raise ValueError(f"label: {label.min()} to {label.max()}, but the network has classes 0 to {outputs - 1}")
 
 
 def _with_first_terms(split: DeviceDataset, network: Network) -> DeviceDataset:
@@ -285,12 +262,8 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
     Raises:
       ValueError: there are no graphs, or the weights have no axis of seeds or are not those of the network.
     """
-    expect_one_tuple(graphs)
-    seeds, costs = num_seeds(params), cost_model()
-    rounded = fits_one_batch(graphs, costs.evaluation_rows)
-    split = replicate(device_put(graphs, rounded))
-    params, parts = to_host(params), []  # from whichever devices they are on
-    expect_params(network, params, graphs)
+    costs, parts = cost_model(), []
+    seeds, params, split, rounded = put_split(network, params, graphs, costs.evaluation_rows)
     for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), size_classes(graphs)):
         batches, bucket = round_up(*packed) if rounded else packed
         sequential = run_sequentially(network, graphs, bucket.nodes, compact)
@@ -301,58 +274,23 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
     return Predictions(result.prediction[:, :count], tuple(attention), tuple(node_masks))
 
 
-def fits_one_batch(graphs: GraphsTuple, rows: int) -> bool:
-    """Whether a split fits in one batch of evaluation: one graph, or at most so many rows."""
-    return len(graphs.n_node) == 1 or int(np.sum(graphs.n_node)) <= rows
+def put_split(
+    network: Network, params: Params, graphs: GraphsTuple, rows: int
+) -> tuple[int, Params, DeviceDataset, bool]:
+    """Number of seeds, weights on the host, the split on the devices, and whether its sizes are rounded.
 
-
-def expect_params(network: Network, params: Params, graphs: GraphsTuple) -> None:
-    """Raises `ValueError` unless weights with a leading axis of seeds are those of a network for these graphs.
-
-    Subclasses of `Network` are not checked, because they may need other fields of a graph.
-    """
-    if type(network) is not Network:
-        return
-    expected = _param_shapes(network, np.shape(graphs.nodes["features"])[1])
-    found = {"/".join(name): np.shape(array)[1:] for name, array in flatten_dict(params).items()}
-    if surplus := sorted(found.keys() - expected.keys()):
-        raise ValueError(f"params: {surplus[0]} is not a weight of the network, which has {sorted(expected)}")
-    for name, shape in expected.items():
-        if name not in found:
-            raise ValueError(f"params: {name} is missing; there are {sorted(found)}")
-        if found[name] != shape:
-            raise ValueError(f"params: {name} has shape {found[name]} for each seed, the network needs {shape}")
-
-
-@functools.lru_cache(maxsize=64)
-def _param_shapes(network: Network, features: int) -> dict[str, tuple[int, ...]]:
-    """Shape of every weight of a network by its path, for graphs with so many features."""
-
-    def init() -> Params:
-        rows, one = jnp.zeros(8), jnp.zeros(1, int)
-        nodes = {"features": jnp.zeros((8, features)), "attention": rows}
-        graph = GraphsTuple(nodes, rows[:1], one, one, {}, jnp.array([7, 1]), jnp.array([0, 1]))
-        return network.init(jax.random.key(0), graph, sparse_topology(graph, jnp.array([True, False])))["params"]
-
-    params = jax.eval_shape(init)
-    return {"/".join(name): array.shape for name, array in flatten_dict(params).items()}
-
-
-def num_seeds(params: Params) -> int:
-    """Number of seeds of some weights.
+    They are rounded up to powers of 2 if the split fits in one batch: it is one graph, or has at most so many rows.
 
     Raises:
-      ValueError: the weights have no leading axis of seeds, or are not those of a network.
+      ValueError: there are no graphs, or the weights have no axis of seeds or are not those of the network.
     """
-    if "output" not in params:
-        raise ValueError(f"params: expected a Network's, what `init` gives under 'params'; these are {sorted(params)}")
-    bias = params["output"]["bias"]
-    if np.ndim(bias) != 2:
-        raise ValueError(
-            "params: expected a leading axis of seeds; add it to those of one network with "
-            "jax.tree.map(lambda x: x[None], params)"
-        )
-    return len(bias)
+    expect_one_tuple(graphs)
+    seeds = num_seeds(params)
+    rounded = len(graphs.n_node) == 1 or int(np.sum(graphs.n_node)) <= rows
+    split = replicate(device_put(graphs, rounded))
+    params = to_host(params)  # from whichever devices they are on
+    expect_params(network, params, graphs)
+    return seeds, params, split, rounded
 
 
 # Cached, so that another split or call of the same sizes compiles nothing.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn.batching import evaluation_batches, pack, shuffled_batches, size_classes
-from jattn.batching._packing import BOUND
+from jattn.batching._packing import MAX_DEVIATION
 from jattn.graphs import Proximity, from_dense
 
 fast = settings(max_examples=40, deadline=None, derandomize=True)
@@ -130,7 +130,7 @@ def test_shuffled_batches_differ_between_epochs_and_seeds():
 def test_no_batch_has_far_more_nodes_than_the_mean():
     n_node = np.random.default_rng(1).integers(4, 26, 6400)
     totals = n_node[shuffled_batches(0, 3, n_node, 32)].sum(-1)
-    assert totals.max() <= 32 * n_node.mean() + BOUND * np.sqrt(32) * n_node.std()
+    assert totals.max() <= 32 * n_node.mean() + MAX_DEVIATION * np.sqrt(32) * n_node.std()
     assert totals.std() > 0.7 * np.sqrt(32) * n_node.std()  # else orders would hardly be random
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from jattn.batching import device_put, pad
-from jattn.graphs import check, from_arrays, from_dense, from_networkx
+from jattn.graphs import check, from_arrays, from_dense, from_networkx, select_graphs
 
 FEATURES = np.array([[1.0, 2], [3, 4], [5, 6], [7, 8]])
 ADJACENCY = np.array([[0, 0.5, 0, 0], [0.5, 0, 2, 0], [0, 2, 1.5, 0], [0, 0, 0, 0]])
@@ -75,7 +75,6 @@ def test_weights_are_1_and_attention_0_where_not_given():
     graph = from_arrays(FEATURES, [0, 1], [1, 0])
     assert graph.edges.tolist() == [1, 1]
     assert graph.nodes["attention"].tolist() == [0, 0, 0, 0]
-    assert graph.globals["label"].tolist() == [0]
 
 
 def test_a_networkx_node_may_hold_a_single_number_and_lack_attention():
@@ -91,7 +90,6 @@ def test_empty_graphs_and_single_nodes_are_graphs():
     for graph in (
         from_arrays(np.zeros((0, 2)), [], []),
         from_dense(np.zeros((0, 2)), np.zeros((0, 0))),
-        from_networkx(nx.Graph()),
     ):
         assert graph.n_node.tolist() == [0]
         assert graph.n_edge.tolist() == [0]
@@ -101,7 +99,7 @@ def test_empty_graphs_and_single_nodes_are_graphs():
 
 
 def test_many_graphs_are_checked_as_one():
-    good = jraph.batch_np([by_arrays(), from_arrays(FEATURES[:0], [], []), by_arrays()])
+    good = jraph.batch_np([by_arrays(), from_arrays(FEATURES[:0], [], [], label=0), by_arrays()])
     check(good)
     receivers = good.receivers.copy()
     receivers[9] = 1  # node 1 of the first graph, from an edge of the last one, whose nodes are 4 to 7
@@ -186,6 +184,26 @@ def test_directed_and_multiple_networkx_graphs_are_refused(kind):
         from_networkx(kind([(0, 1)]))
 
 
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ([nx.path_graph(2)] * 3, r"graph: expected one networkx\.Graph, got a list of 3; jraph\.batch_np\(\["),
+        ("graph.gml", r"graph: expected a networkx\.Graph, got str"),
+        (nx.Graph(), "graph: it has no nodes, .* leave the graph out, or use from_arrays"),
+    ],
+)
+def test_what_is_not_one_networkx_graph_with_nodes_is_refused(graph, message, unchecked_types):
+    with pytest.raises(ValueError, match=message):
+        from_networkx(graph)
+
+
+def test_a_graph_without_a_label_has_none():
+    for graph in (by_arrays(label=None), from_dense(FEATURES, ADJACENCY)):
+        assert graph.globals == {}
+        check(graph)
+        assert select_graphs(jraph.batch_np([graph, graph]), [1]).globals == {}
+
+
 def test_a_networkx_node_without_features_is_named():
     graph = nx.Graph()
     graph.add_node("a", features=[1.0])
@@ -210,7 +228,11 @@ def test_a_scipy_adjacency_is_that_of_numpy(kind):
     ("features", "label", "message"),
     [
         ([[1.0], [2.0, 3.0]], 0, "features: expected an array of real numbers, its rows of equal length"),
-        ([["a"], ["b"]], 0, "features: expected an array of real numbers"),
+        (
+            [["a"], ["b"]],
+            0,
+            "features: expected an array of real numbers, got <U1; make numbers of text first",
+        ),
         (np.zeros((2, 0)), 0, "features: there are no columns"),
         (np.ones((2, 1)), 2**40, "label: 1099511627776 is no integer of 32 bits"),
         (np.ones((2, 1)), "1", "label: expected a number, got '1'"),
@@ -220,6 +242,13 @@ def test_a_scipy_adjacency_is_that_of_numpy(kind):
 def test_features_and_labels_that_are_no_numbers_are_refused_by_name(features, label, message, unchecked_types):
     with pytest.raises(ValueError, match=message):
         from_arrays(features, [], [], label=label)
+
+
+def test_a_networkx_node_with_text_for_features_is_told_of_one_hot_columns():
+    graph = nx.Graph()
+    graph.add_node("a", element="C")
+    with pytest.raises(ValueError, match=r"element: expected an array of real numbers, got <U1; .* one-hot columns"):
+        from_networkx(graph, features="element")
 
 
 def test_networkx_features_of_unequal_length_are_refused_by_name():

@@ -44,3 +44,5 @@ def test_all_models_together_are_small():
 def test_an_unknown_name_is_refused_with_the_nearest_and_all():
     with pytest.raises(ValueError, match=r"name: 'colors-week' is .*; did you mean colors-weak\? There are: colors-g"):
         load_pretrained("colors-week")
+    with pytest.raises(ValueError, match=r"name: 'zzz' is no ready-made model\. There are: colors-g"):
+        load_pretrained("zzz")

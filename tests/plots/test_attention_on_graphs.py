@@ -1,5 +1,7 @@
 """Pictures of attention on graphs: what is drawn is what was given, and odd input breaks none of them."""
 
+import re
+
 import jraph
 import numpy as np
 import pytest
@@ -96,18 +98,30 @@ def test_edges_that_follow_from_positions_have_to_be_listed():
 
 
 BAD = {
-    "attention: expected 7 rows, one per node, got 6": {"attention": np.ones(6)},
-    "node_mask: expected 7 rows, one per node, got 8": {"node_mask": np.ones(8, bool)},
-    "prediction: expected 2 rows, one per graph, got 7": {"prediction": np.ones(7)},
-    "position: expected 7 rows, one per node, got 2": {"position": np.ones((2, 2))},
+    "attention: expected [nodes] = (7,), got (6,)": {"attention": np.ones(6)},
+    "attention: expected [nodes] = (7,), got (1, 7)": {"attention": np.ones((1, 7))},
+    "node_mask: expected [nodes] = (7,), got (8,)": {"node_mask": np.ones(8, bool)},
+    "prediction: expected [graphs] = (2,), got (7,)": {"prediction": np.ones(7)},
+    "prediction: expected [graphs] = (2,), got (2, 1)": {"prediction": np.ones((2, 1))},
+    "position: expected [nodes, 2] = (7, 2), got (2, 2)": {"position": np.ones((2, 2))},
 }
 
 
 @pytest.mark.parametrize(("message", "arrays"), BAD.items(), ids=BAD)
-def test_an_array_of_another_length_is_named(message, arrays, unchecked_types):
+def test_an_array_of_another_shape_is_named(message, arrays, unchecked_types):
     graphs, attention, _, _ = split(3, 4)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         attention_on_graphs(graphs, **{"attention": attention} | arrays)
+
+
+def test_graphs_without_labels_are_drawn_and_saved_by_a_name_as_text(tmp_path):
+    graphs, attention, node_mask, prediction = split(3, 4)
+    graphs = graphs._replace(globals={})
+    figure = attention_on_graphs(graphs, attention, node_mask, prediction, titles=["a", ""])
+    assert panels(figure) == ["a: 3 nodes\npredicted 0.25", "4 nodes\npredicted 1.25"]
+    assert attention_on_graphs(graphs, attention).axes[0].get_title() == "3 nodes"
+    save(figure, str(tmp_path / "own.png"))
+    assert (tmp_path / "own.png").stat().st_size
 
 
 def test_a_title_too_many_is_refused():
