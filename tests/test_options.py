@@ -1,7 +1,5 @@
 """Misspelt options and wrong shapes are refused by name, wherever they enter."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import jraph
@@ -13,7 +11,6 @@ import jattn
 from jattn.evaluation import accuracy, evaluate
 from jattn.graphs import Proximity
 from jattn.training import task_loss
-from jattn.training._checks import expect_params, warn_of_unused_weight
 
 GRAPHS = jraph.batch_np(
     [jattn.from_arrays(np.eye(n, 4), [0, 1], [1, 0], attention=np.arange(n), label=n) for n in (2, 3, 4)]
@@ -197,40 +194,6 @@ def test_graphs_without_labels_are_predicted_but_neither_trained_on_nor_scored()
     state = jax.eval_shape(train.init, jax.random.key(0), split)
     with pytest.raises(ValueError, match=missing):
         jax.eval_shape(train.epoch, state, split, jnp.array([[0, 1, -1]]))
-
-
-def test_features_of_another_width_than_in_training_are_named():
-    pooling = jattn.AttentionPoolingConfig(jattn.Threshold(0.1), jattn.ScorerConfig("mlp"), "previous")
-    graph, wider = jax.tree.map(jnp.asarray, jattn.pad(GRAPHS)), with_nodes(features=np.ones((9, 6)))
-    for network in (
-        jattn.Network((4,), order=3, hidden=5),
-        jattn.Network((4, 4), poolings=(None, pooling)),
-        jattn.Network((4,), poolings=(dataclasses.replace(pooling, score_from="current"),)),
-    ):
-        shapes = jax.eval_shape(network.init, jax.random.key(0), graph)["params"]
-        params = jax.tree.map(lambda x: np.zeros((1, *x.shape)), shapes)
-        expect_params(network, params, GRAPHS)
-        with pytest.raises(ValueError, match="features: the graphs have 6 columns, these parameters were trained on 4"):
-            expect_params(network, params, wider)
-        params["output"]["bias"] = np.zeros((1, 2))
-        with pytest.raises(ValueError, match=r"params: .* has shape .* for each seed, the network needs"):
-            expect_params(network, params, wider)
-
-
-def test_an_attention_weight_without_effect_is_warned_of():
-    select = jattn.Threshold(0.1)
-    pooled = jattn.Network((4, 4), poolings=(None, jattn.AttentionPoolingConfig(select)))
-    true = jattn.AttentionPoolingConfig(select, jattn.ScorerConfig("ground_truth"))
-    config, unknown = jattn.TrainConfig(attention_weight=100.0), np.zeros((2, 9), np.float32)
-    for network in (jattn.Network((4,)), jattn.Network((4, 4), poolings=(None, true))):
-        with pytest.warns(UserWarning, match="attention_weight=100 has no effect: the network has no"):
-            warn_of_unused_weight(network, config, unknown + 1)
-    with pytest.warns(UserWarning, match="=100 has no effect: target attention is 0 at all nodes") as warned:
-        jattn.prepare_seeds(pooled, config, with_nodes(attention=unknown[0]), seeds=[0], epochs=1)
-    assert len(warned) == 1
-    # Warnings are errors in tests.
-    warn_of_unused_weight(pooled, config, np.eye(2, 9, dtype=np.float32))
-    warn_of_unused_weight(jattn.Network((4,)), jattn.TrainConfig(), unknown)
 
 
 def test_labels_are_numbers():

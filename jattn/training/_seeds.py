@@ -125,8 +125,7 @@ def prepare_seeds(
         not a class, or the `train_ids` of seeds make different numbers of steps.
 
     Warns:
-      UserWarning: `config.attention_weight` has no effect, because target attention is 0 everywhere or the network has
-        no attention pooling with a trained scorer.
+      UserWarning: `attention_weight` has no effect: all target attention is 0, or no pooling has a scorer to train.
     """
     seeds, epochs, batch_size = checked_numbers(seeds, epochs, batch_size)
     split = device_put(graphs)

@@ -1,5 +1,6 @@
 """Training: one compiled program, each graph once an epoch, seeds apart, the schedule of the paper."""
 
+import dataclasses
 import functools
 
 import chex
@@ -12,10 +13,11 @@ import pytest
 from graph_strategies import make_graph
 from graph_strategies import pad as pad_list
 
-from jattn.batching import Bucket, device_put, pack, shuffled_batches
+from jattn.batching import Bucket, device_put, pack, pad, shuffled_batches
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
 from jattn.nn._network import _drop_out
-from jattn.training import TrainConfig, attention_loss, make_predict, make_train, task_loss
+from jattn.training import TrainConfig, attention_loss, make_predict, make_train, prepare_seeds, task_loss
+from jattn.training._checks import expect_params, warn_of_unused_weight
 from jattn.training._optimizer import make_optimizer
 
 SIZES = [3, 6, 1, 0, 5, 4, 2]
@@ -255,3 +257,38 @@ def test_attention_is_supervised_where_its_weight_is_not_0(weight):
     _, (loss, _) = epoch(start(), SPLIT, BATCHES[0])
     _, (without, _) = epoch(start(), SPLIT.with_attention(jnp.zeros(sum(SIZES))), BATCHES[0])
     assert (loss - without > 1e-3) == bool(weight)
+
+
+def test_features_of_another_width_than_in_training_are_named():
+    pooling = AttentionPoolingConfig(Threshold(0.1), ScorerConfig("mlp"), "previous")
+    graphs = jraph.batch_np(GRAPHS)
+    columns = graphs.nodes["features"].shape[1]
+    wider = graphs._replace(nodes={**graphs.nodes, "features": np.ones((sum(SIZES), columns + 2))})
+    for network in (
+        Network((4,), order=3, hidden=5),
+        Network((4, 4), poolings=(None, pooling)),
+        Network((4,), poolings=(dataclasses.replace(pooling, score_from="current"),)),
+    ):
+        shapes = jax.eval_shape(network.init, jax.random.key(0), jax.device_put(pad(graphs)))["params"]
+        params = jax.tree.map(lambda x: np.zeros((1, *x.shape)), shapes)
+        expect_params(network, params, graphs)
+        message = f"features: the graphs have {columns + 2} columns, these parameters were trained on {columns}"
+        with pytest.raises(ValueError, match=message):
+            expect_params(network, params, wider)
+        params["output"]["bias"] = np.zeros((1, 2))
+        with pytest.raises(ValueError, match=r"params: .* has shape .* for each seed, the network needs"):
+            expect_params(network, params, wider)
+
+
+def test_an_attention_weight_without_effect_is_warned_of():
+    graphs, true = jraph.batch_np(GRAPHS), AttentionPoolingConfig(Threshold(0.1), ScorerConfig("ground_truth"))
+    without = graphs._replace(nodes={**graphs.nodes, "attention": np.zeros(sum(SIZES), np.float32)})
+    for network in (Network((4,)), Network((4, 4), poolings=(None, true))):
+        with pytest.warns(UserWarning, match="attention_weight=2 has no effect: the network has no attention pooling"):
+            warn_of_unused_weight(network, CONFIG, graphs.nodes["attention"][None])
+    with pytest.warns(UserWarning, match="attention_weight=2 has no effect: target attention is 0 at all") as warned:
+        prepare_seeds(POOLED, CONFIG, without, seeds=[0], epochs=1)
+    assert len(warned) == 1
+    # Warnings are errors in tests.
+    warn_of_unused_weight(POOLED, CONFIG, np.eye(2, sum(SIZES), dtype=np.float32))
+    warn_of_unused_weight(Network((4,)), TrainConfig(), without.nodes["attention"][None])
