@@ -121,7 +121,7 @@ def gradient_of_everything(x, scores, graph):
 @pytest.mark.parametrize("graph_list", CORNER_CASES.values(), ids=CORNER_CASES)
 def test_gradients_are_finite_where_the_root_and_the_logarithm_are_not(graph_list, score):
     """Hard assignments (a logarithm of 0 beside a 0), and A = S S^T, where the root has no derivative."""
-    itself = from_arrays(np.ones((1, 3)), [0], [0])
+    itself = from_arrays(np.ones((1, 3)), [0], [0], label=0)
     graph = pad([*graph_list[:3], itself])
     scores = jnp.zeros((len(graph.nodes["features"]), CLUSTERS)).at[:, 0].set(score)
     for gradient in gradient_of_everything(graph.nodes["features"], scores, graph):

@@ -45,7 +45,7 @@ def expected_terms(adjacency, x, order):
 @pytest.mark.parametrize("order", range(1, 6))
 @pytest.mark.parametrize("name", ADJACENCIES)
 def test_chebyshev_terms_are_those_of_the_dense_formula(name, order, storage):
-    graph = pad([USUAL, from_dense(X, ADJACENCIES[name])])
+    graph = pad([USUAL, from_dense(X, ADJACENCIES[name], label=0)])
     x = jnp.pad(jnp.asarray(X), ((6, BUCKET.nodes - 9), (0, 0)))
     terms = jnp.stack(chebyshev_terms(x, STORAGES[storage](graph), order), 1)
     expected = np.stack(expected_terms(ADJACENCIES[name], X, order), 1)
@@ -79,7 +79,7 @@ def test_the_terms_of_a_path_of_three_are_the_ones_computed_by_hand():
 @pytest.mark.parametrize("name", ADJACENCIES)
 def test_the_scaled_product_is_that_of_the_dense_matrix_over_rows_whose_scale_is_not_0(name, storage):
     around = (6, BUCKET.nodes - 9)
-    topology = STORAGES[storage](pad([USUAL, from_dense(X, ADJACENCIES[name])]))
+    topology = STORAGES[storage](pad([USUAL, from_dense(X, ADJACENCIES[name], label=0)]))
     scale = np.array([0.5, -2.0, 0.0])
     y = topology.scaled_adjacency(jnp.pad(jnp.asarray(scale), around))(jnp.pad(jnp.asarray(X), (around, (0, 0))))
     expected = np.diag(scale) @ ADJACENCIES[name] @ np.diag(scale) @ X
