@@ -49,8 +49,8 @@ def main(file):
             for path, array in jax.tree.leaves_with_path(epoch.state.params):
                 results[f"params {devices} {seeds} {jax.tree_util.keystr(path)}"] = np.asarray(array)
         params = jax.tree.map(lambda x: x[:1], epoch.state.params)
-        printed = predict_seeds(NETWORK, params, test)
-        results[f"prediction {devices}"], results[f"attention {devices}"] = printed.prediction, printed.attention[0]
+        predicted = predict_seeds(NETWORK, params, test)
+        results[f"prediction {devices}"], results[f"attention {devices}"] = predicted.prediction, predicted.attention[0]
     np.savez(file, **results)
 
 

@@ -174,9 +174,9 @@ def test_predicting_needs_an_axis_of_seeds():
             predict(network, params, GRAPHS)
         with pytest.raises(ValueError, match=r"what `init` gives under 'params'; these are \['params'\]"):
             predict(network, {"params": params}, GRAPHS)
-    printed = jattn.predict_seeds(network, jax.tree.map(lambda x: x[None], params), GRAPHS)
+    predicted = jattn.predict_seeds(network, jax.tree.map(lambda x: x[None], params), GRAPHS)
     alone = network.apply({"params": params}, graph).prediction[:3]
-    np.testing.assert_allclose(printed.prediction[0], alone, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(predicted.prediction[0], alone, rtol=1e-5, atol=1e-6)
 
 
 def test_graphs_without_labels_are_predicted_but_neither_trained_on_nor_scored():
@@ -351,8 +351,8 @@ def test_graphs_without_padding_are_refused_where_their_last_one_would_be_lost()
     shifted = padded._replace(nodes={**padded.nodes, "features": padded.nodes["features"] - 0.5, "id": jnp.arange(16)})
     assert network.apply(variables, shifted).prediction.shape == (4, 1)  # padding may hold anything
     one = jax.device_put(jattn.select_graphs(GRAPHS, [1]))
-    printed = network.apply(variables, one, jattn.sparse_topology(one, jnp.array([True]))).prediction
-    np.testing.assert_allclose(printed, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
+    predicted = network.apply(variables, one, jattn.sparse_topology(one, jnp.array([True]))).prediction
+    np.testing.assert_allclose(predicted, network.apply(variables, padded).prediction[1:2], rtol=1e-5)
     again = jattn.drop_nodes(jattn.drop_nodes(padded, jnp.arange(16) != 8), jnp.arange(16) != 0)
     assert again.n_node.tolist()[:3] == [1, 3, 3]  # padding stays padding
 

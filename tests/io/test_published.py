@@ -33,15 +33,15 @@ def test_published_model_gives_its_published_predictions(name, shared):
     model = load_published(shared / "published")[name]
     subsets, first = published_data(model.config["dataset"], shared / "data")
     graphs = join(subsets)
-    printed = predict_seeds(model.network, jax.tree.map(lambda x: x[None], model.params), graphs)
+    predicted = predict_seeds(model.network, jax.tree.map(lambda x: x[None], model.params), graphs)
     with np.load(shared / "published" / f"{name}.expected.npz") as file:
         expected = dict(file)
 
     ids = expected["graph_index"] - first
-    np.testing.assert_allclose(printed.prediction[0, ids, 0], expected["prediction"], atol=1e-3, rtol=1e-4)
+    np.testing.assert_allclose(predicted.prediction[0, ids, 0], expected["prediction"], atol=1e-3, rtol=1e-4)
     start = np.cumsum(graphs.n_node) - graphs.n_node
     rows = np.concatenate([start[i] + np.arange(graphs.n_node[i]) for i in ids])
-    for layer, (alpha, kept) in enumerate(zip(printed.attention, printed.node_masks, strict=True)):
+    for layer, (alpha, kept) in enumerate(zip(predicted.attention, predicted.node_masks, strict=True)):
         np.testing.assert_allclose(alpha[0, rows], np.nan_to_num(expected[f"alpha_{layer}"]), atol=1e-4)
         np.testing.assert_array_equal(kept[0, rows], expected[f"kept_{layer}"])
 

@@ -182,5 +182,5 @@ def test_in_bfloat16_colors_are_learnt_as_in_float32():
     *_, last = train_seeds(network, settings.training("regression"), splits["train"], [0], 20)
     assert {array.dtype for array in jax.tree.leaves(last.state.params)} == {jnp.dtype("float32")}
     orig = splits["orig"]
-    printed = predict_seeds(network, last.state.params, orig).prediction[0]
-    assert accuracy(printed, orig.globals["label"], "regression") == 100
+    predicted = predict_seeds(network, last.state.params, orig).prediction[0]
+    assert accuracy(predicted, orig.globals["label"], "regression") == 100

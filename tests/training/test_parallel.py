@@ -127,12 +127,12 @@ def test_large_sparse_graphs_are_predicted_on_two_devices_as_in_one_padded_batch
     graphs = jraph.batch_np([make_graph(size, 0.05, size) for size in (130, 3, 0, 158, 20)])
     graph = jax.tree.map(jnp.asarray, pad(graphs))
     params = SMALL.init(jax.random.key(0), graph)["params"]
-    printed = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)
+    predicted = seeds.predict_seeds(SMALL, jax.tree.map(lambda x: x[None], params), graphs)
     expected = SMALL.apply({"params": params}, graph)
-    np.testing.assert_allclose(printed.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(predicted.prediction[0], expected.prediction[:-1], rtol=1e-4, atol=1e-4)
     nodes = int(graphs.n_node.sum())
-    np.testing.assert_allclose(printed.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
-    np.testing.assert_array_equal(printed.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
+    np.testing.assert_allclose(predicted.attention[0][0], expected.poolings[0].attention[:nodes], atol=1e-5)
+    np.testing.assert_array_equal(predicted.node_masks[0][0], expected.poolings[0].node_mask[:nodes])
 
 
 @pytest.mark.slow

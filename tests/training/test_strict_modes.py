@@ -53,12 +53,13 @@ QUICK = ("threshold, dropout",)
 def test_the_library_runs_in_strict_modes(case):
     network, graphs, costs = CASES[case]
     compact = case.endswith("compact")
-    config = jattn.TrainConfig("classification", attention_weight=1.0, decay_epochs=(2,), compact=compact)
+    weight = float(SCORED in network.poolings or BY_NETWORK in network.poolings)
+    config = jattn.TrainConfig("classification", attention_weight=weight, decay_epochs=(2,), compact=compact)
     with jattn.use_cost_model(costs or jattn.cost_model()), strict():
         *_, epoch = jattn.train_seeds(network, config, graphs, [0, 1], 2, batch_size=3)
-        printed = jattn.predict_seeds(network, epoch.state.params, graphs, compact=compact)
+        predictions = jattn.predict_seeds(network, epoch.state.params, graphs, compact=compact)
         left_out = jattn.leave_one_out_seeds(network, epoch.state.params, graphs, "classification")
-    assert np.isfinite(printed.prediction).all()
+    assert np.isfinite(predictions.prediction).all()
     assert np.isfinite(left_out.attention).all()
 
 
