@@ -122,10 +122,12 @@ def call(
       options: further ones of `tyro.cli`.
     """
     expect_no_empty(arguments)
+    description = _one_line_paragraphs(about)
     try:
-        return tyro.cli(
-            function, args=list(arguments), prog=program, description=_one_line_paragraphs(about), **options
-        )
+        try:
+            return tyro.cli(function, args=list(arguments), prog=program, description=description, **options)
+        finally:
+            sys.stdout.flush()  # here, and not as Python ends, where an error could not be caught
     except BrokenPipeError:  # its help, in a pipe that is closed early, as by `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes as it ends
         raise SystemExit(0) from None
