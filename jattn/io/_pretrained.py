@@ -1,4 +1,4 @@
-"""Ready-made models: one trained network of each main row of the paper's tables, each with a card."""
+"""Ready-made models: trained networks of main rows of the paper's tables, each with a card."""
 
 import json
 from collections.abc import Mapping
