@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from .run.errors import fail, suggestion
+from .run.errors import expect_known
 from .run.program import program
 
 COMMANDS = {
@@ -34,12 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from jattn._version import __version__
 
         print(f"jattn {__version__}")
-    elif name in COMMANDS:
+    else:
+        expect_known("command", name, COMMANDS)
         module = f"{__package__}.{name}"
         ending = ".__main__" if name in ("initialization", "paper", "pretrained") else ""
         importlib.import_module(f"{module}{ending}").main(rest)
-    else:
-        fail(f"command {name!r} is not known; {suggestion(name, COMMANDS)}")
 
 
 def help_text() -> str:

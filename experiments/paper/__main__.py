@@ -24,7 +24,7 @@ from pathlib import Path
 from jattn.plots import save
 
 from ..run.command_line import parse_settings
-from ..run.errors import expect_no_empty, fail
+from ..run.errors import expect_known, expect_no_empty, fail
 from ..run.folder import RunError, read_config
 from ..run.groups import flat, name_flag
 from ..run.pictures import try_to_write
@@ -36,13 +36,28 @@ from ..sweeps.grid import is_generated
 from ..sweeps.pool import JobPool, device_slices
 from ..sweeps.summary import read_rows
 from .accuracy_by_auc import Row, networks_figure, read_networks
-from .plan import DATASETS, NETWORKS, RETRIES, STUDY, TABLES, TASKS, Paper, TaskRuns, all_runs, runs_by_task, runs_of
+from .plan import (
+    DATASETS,
+    NETWORKS,
+    RETRIES,
+    STUDY,
+    TABLES,
+    TARGETS,
+    TASKS,
+    Paper,
+    TaskRuns,
+    all_runs,
+    runs_by_task,
+    runs_of,
+)
 from .report import LEGEND, TITLES, Section, as_text, write_report, write_tables
 
 
 def main(arguments: Sequence[str]) -> None:
     """Makes the tables and figures of a command line."""
     expect_no_empty(arguments)
+    if arguments and not arguments[0].startswith("-"):
+        expect_known("target", arguments[0], TARGETS)
     paper = parse_settings(Paper, arguments, program("paper"), as_typed(__doc__ or ""))
     try:
         parts = {part: runs_of(paper, part) for part in paper.parts}

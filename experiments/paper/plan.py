@@ -15,6 +15,8 @@ from ..run.groups import Checked
 from ..run.paths import run_folder
 from ..sweeps.grid import Grid, Job, jobs_of
 
+Target = Literal["table1", "table2", "table3", "figures", "all", "status"]
+TARGETS: tuple[Target, ...] = get_args(Target)
 Task = Literal["colors", "triangles", "mnist75sp", "tu"]
 TASKS: tuple[Task, ...] = get_args(Task)
 SEEDS = {"colors": 100, "triangles": 2, "mnist75sp": 1, "tu": 5}
@@ -72,7 +74,7 @@ FIGURES = (TASKS[:2], {preset: TABLE_1[preset] for preset in ("unsupervised", "s
 class Paper(Checked):
     """The tables and figures to make."""
 
-    target: tyro.conf.Positional[Literal["table1", "table2", "table3", "figures", "all", "status"]]
+    target: tyro.conf.Positional[Target]
     """A table, the figures, all of them, or status: what is finished, and how long the rest will take."""
     out: Path = Path("paper")
     """Folder of runs, tables and report."""

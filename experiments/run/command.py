@@ -112,7 +112,8 @@ class Experiment:
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:
-            message, data_dir = str(error), getattr(settings.data, "data_dir", None)
-            if data_dir is not None and message.startswith(f"{data_dir} "):
-                message = f"data_dir: {message}"
+            message = str(error)
+            for name in ("data_dir", "dataset"):  # a message of the library begins with the path, not with the flag
+                if message.startswith(f"{getattr(settings.data, name, None)} "):
+                    message = f"{name}: {message}"
             raise RunError(name_flag(message, settings)) from error

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import tyro
 
-from .errors import expect_no_empty, fail, suggestion
+from .errors import expect_known, expect_no_empty, fail
 from .groups import Checked, SettingError, entries, flag
 from .presets import listing
 from .settings import GeneratedData, Settings
@@ -38,6 +38,8 @@ _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
     "teacher_epochs": {"attention": ("weak",)},
     "teacher_decay_epochs": {"attention": ("weak",)},
 }
+
+_SPACES = str.maketrans(",=", "  ")
 
 Configured = TypeVar("Configured", bound=Settings)
 Parsed = TypeVar("Parsed", bound=Checked)
@@ -68,8 +70,7 @@ def parse(
     name = arguments[0] if named else default
     if not named and arguments and arguments[0].lstrip("-") in presets:
         fail(f"{arguments[0]}: a preset has no dashes: {program} {arguments[0].lstrip('-')} ...")
-    if name not in presets:
-        fail(f"preset {name!r} is not known; {suggestion(name, presets)}")
+    expect_known("preset", name, presets)
     if late := _misplaced_preset(presets, arguments):
         fail(f"preset {late!r}: one preset is allowed, before all settings: {program} {late} ...")
     _expect_published(name, presets[name], arguments)
@@ -122,6 +123,9 @@ def call(
       options: further ones of `tyro.cli`.
     """
     expect_no_empty(arguments)
+    for argument in arguments:
+        if re.fullmatch(r"(--[\w-]+=)?-?[\d.]+(,-?[\d.]+)+", argument):
+            fail(f"{argument}: write several values with spaces between them: {argument.translate(_SPACES)}")
     description = _one_line_paragraphs(about)
     try:
         try:

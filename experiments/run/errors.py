@@ -23,3 +23,9 @@ def expect_no_empty(arguments: Sequence[str]) -> None:
     for before, argument in zip(["", *arguments], arguments, strict=False):
         if not argument or (argument.startswith("--") and argument.endswith("=")):
             fail(f"{argument or before or 'the preset'} has an empty value; is a variable of the shell not set?")
+
+
+def expect_known(what: str, name: str, known: Collection[str]) -> None:
+    """Exits with a message if a name is not known, which suggests the nearest one."""
+    if name not in known:
+        fail(f"{what} {name!r} is not known; {suggestion(name, known)}")

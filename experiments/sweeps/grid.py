@@ -18,7 +18,7 @@ from jattn.io._files import expect_format
 
 from .. import tu
 from ..run.command import Experiment
-from ..run.errors import fail, suggestion
+from ..run.errors import expect_known, fail
 from ..run.folder import RunError
 from ..run.groups import entries, flat, with_changes
 from ..run.identity import DATA, RESULTS, settings_differences, settings_of
@@ -174,8 +174,7 @@ def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[
 
 def find(name: str, arguments: Sequence[str]) -> Experiment:
     """Returns the experiment of a name; for tu, with the presets of the data set that the arguments name."""
-    if name not in EXPERIMENTS:
-        fail(f"experiment {name!r} is not known; {suggestion(name, EXPERIMENTS)}")
+    expect_known("experiment", name, EXPERIMENTS)
     return tu.experiment_of(arguments) if name == "tu" else import_module(f"{PACKAGE}.{name}").EXPERIMENT
 
 

@@ -121,6 +121,8 @@ def test_published_files_are_read(shared, tmp_path):
         (["--epochz", "3"], "epochz"),
         (["--epochs", "0"], "--epochs: 0 is not allowed, expected at least 1"),
         (["--epochs", "many"], "many"),
+        (["--filters", "64,64"], "64,64: write several values with spaces between them: 64 64"),
+        (["--filters=64,64"], "write several values with spaces between them: --filters 64 64"),
         (["--pooling", "best"], "best"),
         (["--dimension", "2"], "dimension"),
         (["--dropout", "1.5"], "--dropout: 1.5 is not allowed"),

@@ -271,7 +271,7 @@ def test_two_tables_share_their_runs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table4"], "table4"),
+        (["tabel1"], "target 'tabel1' is not known; did you mean table1?"),
         (["table1", "--tasks", "imagenet"], "imagenet"),
         (["table1", "--presets", "weakest"], "presets: 'weakest' is not known; expected some of: global-gcn"),
         (["table1", "--seeds", "colors=0"], "seeds: 'colors=0' is not allowed, expected TASK=N"),

@@ -76,6 +76,7 @@ def test_flags_have_no_prefix_and_reach_their_groups():
         (paper.main, ["table1", "--jobs", "0"], "--jobs: 0 is not allowed"),
         (paper.main, ["table1", "--seeds", "colors=0"], "--seeds: 'colors=0' is not allowed"),
         (paper.main, ["table1", "--data-dir", "/nowhere"], "--data-dir: /nowhere does not exist"),
+        (tu.main, ["--dataset", "/nowhere"], "--dataset: /nowhere does not exist"),
         (initialization.main, ["--sigmas", "0"], "--sigmas: (0.0,) is not allowed, expected positive numbers"),
         (mnist75sp.main, ["--train-images", "0"], "--train-images: 0 is not allowed, expected at least 1"),
         (mnist75sp.main, ["--noise-seed", "-1"], "--noise-seed: -1 is not allowed, expected at least 0"),
