@@ -12,6 +12,7 @@ COMMANDS = {
     "triangles": "count the triangles of a graph, with graphs up to four times larger in tests",
     "mnist75sp": "classify digits as graphs of superpixels, with noise in tests",
     "tu": "classify graphs of a data set of the TU collection, or of your own, with larger ones in tests",
+    "size_shift": "classify the largest graphs of a TU data set after training on the smallest",
     "report": "write the report of a run again, or one that compares several runs",
     "sweep": "run presets, seeds and values of settings as independent jobs, here or on SLURM",
     "paper": "make the paper's tables and figures: table1, table2, table3, figures, all or status",
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print(f"jattn {__version__}")
     else:
+        name = name if name.startswith("-") else name.replace("-", "_")  # installed: `jattn size-shift`
         expect_known("command", name, COMMANDS)
         module = f"{__package__}.{name}"
         ending = ".__main__" if name in ("initialization", "paper", "pretrained") else ""
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def help_text() -> str:
     """Returns the help, which lists all commands."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    shown = {program(name).removeprefix(program("")): about for name, about in COMMANDS.items()}
+    lines = [f"  {name:<{width}}  {about}" for name, about in shown.items()]
     usage = f"usage: {program('COMMAND')} [ARGUMENTS ...]"
     return "\n".join([usage, "", *lines, "", f"{program('COMMAND')} --help lists the command's presets and settings."])
 

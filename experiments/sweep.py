@@ -51,7 +51,7 @@ class Sweep(Checked):
     """The settings of a sweep, besides the arguments of its jobs."""
 
     experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="EXPERIMENT")] = ""
-    """colors, triangles, mnist75sp or tu."""
+    """colors, triangles, mnist75sp, tu or size_shift."""
     presets: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PRESET ...")] = ()
     """Its presets, at least one."""
     out: Path

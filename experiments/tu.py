@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Int
@@ -35,27 +35,45 @@ from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.paths import local_path
 from .run.program import program
-from .run.settings import AttentionSettings, DataSettings
+from .run.settings import AttentionSettings, DataSettings, Settings
 from .run.tuning import TunableSettings, tune
+
+Configured = TypeVar("Configured", bound=Settings)
 
 DRAWN, LARGEST_DRAWN = 5, 300  # test graphs that a run draws, and the most nodes that they have
 
 
 @dataclass(frozen=True)
-class TUData(DataSettings):
-    """The data set and its draws of training graphs."""
+class CollectionData(DataSettings):
+    """A data set of the collection, or one in its format."""
 
     data_dir: Path | None = setting(None, "location")
     """Folder that has the data set, zipped or not; by default it is downloaded."""
     dataset: str = setting("PROTEINS", "data")
     """A name in the TU collection, or the path of a zip or folder in its format. PROTEINS, COLLAB, DD-200 and DD-300
     (D&D with training graphs of up to 200 or 300 nodes; DD is the latter) have the paper's settings."""
+    attributes: bool = setting(False, "data")
+    """Use node attributes beside node labels or degrees, each standardised over all nodes."""
+
+    def validate(self) -> None:
+        """Raises `ValueError` if a value is not allowed."""
+        super().validate()
+        if self.dataset.startswith("~"):
+            object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
+
+    def graphs(self) -> GraphsTuple:
+        """Reads all graphs of the data set."""
+        return tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
+
+
+@dataclass(frozen=True)
+class TUData(CollectionData):
+    """The data set and its draws of training graphs."""
+
     max_nodes: int | None = setting(None, "data")
     """Most nodes of a training graph; None for the median of all graphs."""
     train_graphs: int = setting(500, "data")
     """Most graphs to train on, drawn from those that are small enough; all others are test graphs."""
-    attributes: bool = setting(False, "data")
-    """Use node attributes beside node labels or degrees, each standardised over all nodes."""
     data_seeds: int = setting(1, "data", of_preset=False)
     """Draws of training graphs, with --seeds networks for each. Scores are over all of them."""
     data_seed: int = setting(0, "data", of_preset=False)
@@ -64,14 +82,12 @@ class TUData(DataSettings):
     def validate(self) -> None:
         """Raises `ValueError` if a value is not allowed."""
         super().validate()
-        if self.dataset.startswith("~"):
-            object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
         expect_at_least(1, max_nodes=self.max_nodes, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
         expect_at_least(0, data_seed=self.data_seed)
 
     def load(self) -> Data:
         """Reads the data: training graphs of all draws, and test graphs of all draws."""
-        graphs = tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
+        graphs = self.graphs()
         n_node = graphs.n_node
         max_nodes = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
         try:
@@ -85,11 +101,16 @@ class TUData(DataSettings):
         train_ids, test_ids = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(
             {name: select_graphs(graphs, chosen) for name, chosen in ids.items()},
-            outputs=int(graphs.globals["label"].max()) + 1,
-            draw=lambda *arguments: _draw(test_ids[0], *arguments),
+            outputs=class_count(graphs),
+            draw=lambda *arguments: draw_small(test_ids[0], *arguments),
             train_ids=train_ids,
             test_ids=test_ids,
         )
+
+
+def class_count(graphs: GraphsTuple) -> int:
+    """Returns the number of classes of graphs."""
+    return int(graphs.globals["label"].max()) + 1
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,7 @@ class TU(TunableSettings):
         return self.data.load()
 
 
-def _draw(
+def draw_small(
     test_ids: Int[np.ndarray, " chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
 ) -> None:
     """Draws the first network's attention on some of its test graphs: small ones of which nodes are kept."""
@@ -137,32 +158,37 @@ def _draw(
 
 
 SOURCES = {"DD-200": "DD", "DD-300": "DD"}  # names in the collection
-ANY = with_changes(
-    TU(),
-    pool_before=(2,),
-    scorer="mlp",
-    threshold=0.002,
-    attention_weight=1.0,
-    label_threshold=1e-3,
-    filters=(64, 64, 64),
-    order=3,
-    readout="max",
-    dropout=0.1,
-    epochs=50,
-    decay_epochs=(25, 35, 45),
-    teacher_epochs=50,
-    teacher_decay_epochs=(25, 35, 45),
-)
-PROTEINS: dict[str, Any] = {"max_nodes": 25, "order": 1, "scorer": "linear", "threshold": 0.1, "attention_weight": 10.0}
-COLLAB: dict[str, Any] = {"max_nodes": 35, "threshold": 0.002, "attention_weight": 0.5}
-DD_200: dict[str, Any] = {"max_nodes": 200, "threshold": 0.005, "attention_weight": 10.0}
-DD_300: dict[str, Any] = {"max_nodes": 300, "threshold": 0.01, "attention_weight": 0.1}
+COMMON: dict[str, Any] = {
+    "pool_before": (2,),
+    "scorer": "mlp",
+    "threshold": 0.002,
+    "attention_weight": 1.0,
+    "label_threshold": 1e-3,
+    "filters": (64, 64, 64),
+    "order": 3,
+    "readout": "max",
+    "dropout": 0.1,
+    "epochs": 50,
+    "decay_epochs": (25, 35, 45),
+    "teacher_epochs": 50,
+    "teacher_decay_epochs": (25, 35, 45),
+}
+PROTEINS: dict[str, Any] = {"order": 1, "scorer": "linear", "threshold": 0.1, "attention_weight": 10.0}
+COLLAB: dict[str, Any] = {"threshold": 0.002, "attention_weight": 0.5}
+DD_200: dict[str, Any] = {"threshold": 0.005, "attention_weight": 10.0}
+DD_300: dict[str, Any] = {"threshold": 0.01, "attention_weight": 0.1}
 DATASETS = {"PROTEINS": PROTEINS, "COLLAB": COLLAB, "DD-200": DD_200, "DD-300": DD_300, "DD": DD_300}
+MAX_NODES = {"PROTEINS": 25, "COLLAB": 35, "DD-200": 200, "DD-300": 300, "DD": 300}
 
 
 def presets(dataset: str) -> dict[str, TU]:
     """The presets for a data set, with the paper's settings if it has some."""
-    weak = with_changes(ANY, dataset=dataset, **DATASETS.get(dataset, {}))
+    return presets_of(with_changes(TU(), max_nodes=MAX_NODES.get(dataset)), dataset)
+
+
+def presets_of(default: Configured, dataset: str) -> dict[str, Configured]:
+    """The presets for a data set, with the paper's settings of network and attention if it has some."""
+    weak = with_changes(default, dataset=dataset, **{**COMMON, **DATASETS.get(dataset, {})})
     unsupervised = with_changes(weak, attention="unsupervised")
     if dataset == "PROTEINS":
         unsupervised = with_changes(unsupervised, threshold=0.0001)
@@ -196,9 +222,14 @@ def experiment(dataset: str) -> Experiment:
 
 def experiment_of(arguments: Sequence[str]) -> Experiment:
     """The experiment on the data set that a command line names, whose presets are those of that data set."""
-    parser = argparse.ArgumentParser(prog=program("tu"), add_help=False, allow_abbrev=False)
-    parser.add_argument("--dataset", default=ANY.data.dataset)
-    return experiment(parser.parse_known_args(arguments)[0].dataset)
+    return experiment(named_dataset(arguments, "tu"))
+
+
+def named_dataset(arguments: Sequence[str], name: str) -> str:
+    """The data set that an experiment's command line names, before anything else of it is read."""
+    parser = argparse.ArgumentParser(prog=program(name), add_help=False, allow_abbrev=False)
+    parser.add_argument("--dataset", default=CollectionData().dataset)
+    return parser.parse_known_args(arguments)[0].dataset
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -5,8 +5,8 @@ Batches: `device_put`, `pack`, `gather`, `evaluation_batches`.
 Models: `Network` with `AttentionPoolingConfig` or `DiffPoolConfig`; for other networks `AttentionPooling` and
 `ChebyGINConv` over a topology by `sparse_topology` or `block_topology`.
 Training: `make_train` for one seed, `train_seeds` for many. Weak supervision: `leave_one_out`.
-Metrics: `accuracy`, `attention_auc`, `regression_errors`. Files: `save_network`, `load_network`.
-Ready-made models: `load_pretrained`, `pretrained_cards`.
+Metrics: `accuracy`, `matthews_correlation`, `attention_auc`, `regression_errors`.
+Files: `save_network`, `load_network`. Ready-made models: `load_pretrained`, `pretrained_cards`.
 Costs of a device: `CostModel`, `use_cost_model`. Imported at first use: `jattn.datasets`, `jattn.plots`.
 """
 
@@ -33,7 +33,14 @@ from jattn.batching import (
     shuffled_batches,
     size_classes,
 )
-from jattn.evaluation import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
+from jattn.evaluation import (
+    RegressionErrors,
+    accuracy,
+    attention_auc,
+    cosine_similarity,
+    matthews_correlation,
+    regression_errors,
+)
 from jattn.graphs import OneHot, Proximity, check, from_arrays, from_dense, from_networkx, list_edges, select_graphs
 from jattn.io import PretrainedCard, PretrainedScores, load_network, load_pretrained, pretrained_cards, save_network
 from jattn.nn import (
@@ -125,6 +132,7 @@ __all__ = [
     "load_pretrained",
     "make_predict",
     "make_train",
+    "matthews_correlation",
     "normalize_target",
     "pack",
     "pad",

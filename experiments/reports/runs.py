@@ -23,7 +23,13 @@ from .graphs import graphs_section
 from .page import details, preformatted, table, write_page
 from .plots import grid, inline_plot, legend
 
-TITLES = {"colors": "COLORS", "triangles": "TRIANGLES", "mnist75sp": "MNIST-75sp", "tu": "TU collection"}
+TITLES = {
+    "colors": "COLORS",
+    "triangles": "TRIANGLES",
+    "mnist75sp": "MNIST-75sp",
+    "tu": "TU collection",
+    "size_shift": "Largest graphs of TU data sets",
+}
 MAX_EPOCHS = 100  # of a curve, which keeps the page small
 EMPTY: tuple[list[Any], list[Any]] = ([], [])  # the accuracies of a run without any
 IGNORED = ("out", "quiet")  # settings that say nothing about a run

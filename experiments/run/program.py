@@ -3,6 +3,7 @@
 An installation has the folder `experiments` as the package `jattn_experiments`, so that it takes no common name.
 """
 
+import re
 import sys
 
 PACKAGE = __name__.partition(".")[0]
@@ -16,7 +17,9 @@ def program(name: str) -> str:
 
 def as_typed(text: str) -> str:
     """Returns a text with its commands as a user types them: written for a checkout, shown for an installation too."""
-    return text.replace(CHECKOUT, INSTALLED) if PACKAGE != "experiments" else text
+    if PACKAGE == "experiments":
+        return text
+    return re.sub(rf"{re.escape(CHECKOUT)}(\w*)", lambda match: INSTALLED + match[1].replace("_", "-"), text)
 
 
 def job_command(name: str) -> list[str]:

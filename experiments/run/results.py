@@ -64,6 +64,7 @@ class SubsetScores:
       nodes_kept: share of nodes left by each pooling layer.
       graphs_emptied: share of graphs without any node left, for each pooling layer.
       balanced_accuracy: mean over classes of the accuracy on each.
+      matthews_correlation: 100 times the coefficient.
       majority_accuracy: accuracy of always predicting the largest class.
       predicted: share of graphs predicted to be of each class.
       by_label: accuracy by label; not for all subsets together.
@@ -76,6 +77,7 @@ class SubsetScores:
     nodes_kept: tuple[MeanStd, ...] = ()
     graphs_emptied: tuple[MeanStd, ...] = ()
     balanced_accuracy: MeanStd | None = None
+    matthews_correlation: MeanStd | None = None
     majority_accuracy: MeanStd | None = None
     predicted: tuple[MeanStd, ...] | None = None
     by_label: tuple[LabelScores, ...] | None = None
@@ -198,6 +200,7 @@ def _subset(found: Mapping[str, Any]) -> SubsetScores:
         nodes_kept=several("nodes_kept"),
         graphs_emptied=several("graphs_emptied"),
         balanced_accuracy=one("balanced_accuracy"),
+        matthews_correlation=one("matthews_correlation"),
         majority_accuracy=one("majority_accuracy"),
         predicted=several("predicted") if "predicted" in found else None,
         by_label=tuple(by_label) if "by_label" in found else None,

@@ -12,7 +12,7 @@ from jattn.io import write_atomically
 from .paper_scores import PaperScores
 from .results import TOGETHER, Results
 
-TITLES = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied"}
+TITLES = {"largec": "LargeC", "noisyc": "NoisyC", "graphs_emptied": "Emptied", "matthews_correlation": "100 MCC"}
 
 
 def as_text(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:

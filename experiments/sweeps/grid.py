@@ -16,7 +16,7 @@ from jattn._options import expect_at_least, expect_seeds
 from jattn.io import to_jsonable
 from jattn.io._files import expect_format
 
-from .. import tu
+from .. import size_shift, tu
 from ..run.command import Experiment
 from ..run.errors import expect_known, fail
 from ..run.folder import RunError
@@ -25,7 +25,7 @@ from ..run.identity import DATA, RESULTS, settings_differences, settings_of
 from ..run.program import PACKAGE
 from ..run.settings import GeneratedData
 
-EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu")
+EXPERIMENTS = ("colors", "triangles", "mnist75sp", "tu", "size_shift")
 FORMAT = 2  # format number of a sweep's definition
 MAX_NAME_BYTES = 160  # for the varied values in the name of a folder; disks allow 255 for the whole name
 UNSAFE_CHARS = re.compile(r"[^\w.+-]+")  # which names of folders do without
@@ -173,9 +173,12 @@ def _option(experiment: Experiment, preset: str, name: str, value: str) -> list[
 
 
 def find(name: str, arguments: Sequence[str]) -> Experiment:
-    """Returns the experiment of a name; for tu, with the presets of the data set that the arguments name."""
+    """Returns the experiment of a name; where presets are a data set's, of the one that the arguments name."""
     expect_known("experiment", name, EXPERIMENTS)
-    return tu.experiment_of(arguments) if name == "tu" else import_module(f"{PACKAGE}.{name}").EXPERIMENT
+    of_data_sets = {"tu": tu, "size_shift": size_shift}
+    if name in of_data_sets:
+        return of_data_sets[name].experiment_of(arguments)
+    return import_module(f"{PACKAGE}.{name}").EXPERIMENT
 
 
 def is_generated(job: Job, settings: Mapping[str, Any]) -> bool:

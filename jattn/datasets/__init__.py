@@ -9,7 +9,7 @@ from jattn.datasets._download import DownloadError
 from jattn.datasets._images import image_graphs
 from jattn.datasets._mnist75sp import mnist75sp
 from jattn.datasets._segments import Segmentation, label_map
-from jattn.datasets._size_splits import fold_ids, folds, size_split_ids, size_splits
+from jattn.datasets._size_splits import fold_ids, folds, size_shift_ids, size_split_ids, size_splits
 from jattn.datasets._triangles import generate_triangles, published_triangles
 from jattn.datasets._tu import TUData, read_tu
 from jattn.datasets._tu_collection import tu_data
@@ -29,6 +29,7 @@ __all__ = [
     "published_colors",
     "published_triangles",
     "read_tu",
+    "size_shift_ids",
     "size_split_ids",
     "size_splits",
     "tu_data",

@@ -1,4 +1,4 @@
-"""Splits of a set of graphs: small graphs for training and the rest for test; folds for tuning.
+"""Splits of a set of graphs: small graphs for training, larger ones for test; folds for tuning.
 
 Functions whose names end in `_ids` return indices of graphs, for training on several splits of one set at once.
 """
@@ -73,6 +73,46 @@ def size_split_ids(
             "test; lower max_nodes or max_train_graphs"
         )
     return {"train": drawn, "test": rest}
+
+
+def size_shift_ids(
+    n_node: Int[np.ndarray, " graphs"], train_percent: float = 50.0, test_percent: float = 10.0
+) -> dict[str, Int[np.ndarray, " _"]]:
+    """Indices of the smallest and of the largest graphs, the benchmark of generalization to larger graphs.
+
+    Training graphs have at most as many nodes as the percentile of `train_percent` of all graphs, test graphs at least
+    as many as that of 100 - `test_percent`; those between are left out. So with the defaults of Yehudai et al., "From
+    Local Structures to Size Generalization in Graph Neural Networks", ICML 2021.
+
+    Args:
+      n_node: number of nodes of each graph.
+      train_percent: share of graphs to train on, the smallest; more are taken where several have the same size.
+      test_percent: share of graphs to test on, the largest, likewise.
+
+    Returns:
+      "train" and "test", each in ascending order.
+
+    Raises:
+      ValueError: there are no graphs, the shares are not between 0 and 100 with a sum below 100, or the smallest graphs
+        are as large as the largest.
+
+    >>> size_shift_ids(np.array([9, 2, 7, 3, 4]))
+    {'train': array([1, 3, 4]), 'test': array([0])}
+    """
+    for name, percent in (("train_percent", train_percent), ("test_percent", test_percent)):
+        if not 0 < percent < 100:
+            raise ValueError(f"{name}: {percent} is not allowed, expected above 0 and below 100")
+    if train_percent + test_percent >= 100:
+        raise ValueError(f"train_percent: {train_percent} and test_percent {test_percent} must have a sum below 100")
+    if not len(n_node):
+        raise ValueError("n_node: there are no graphs")
+    most, fewest = np.percentile(n_node, [train_percent, 100 - test_percent])
+    if most >= fewest:
+        raise ValueError(
+            f"n_node: graphs of {most:g} nodes are among the smallest {train_percent:g} % and the largest "
+            f"{test_percent:g} %; lower these shares, or take a data set whose graphs differ in size"
+        )
+    return {"train": np.flatnonzero(n_node <= most), "test": np.flatnonzero(n_node >= fewest)}
 
 
 def folds(graphs: GraphsTuple, k: int, seed: int = 0) -> list[tuple[GraphsTuple, GraphsTuple]]:

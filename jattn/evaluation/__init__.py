@@ -1,6 +1,13 @@
 """Evaluation: metrics, and the scores of many seeds on test subsets."""
 
-from jattn.evaluation._metrics import RegressionErrors, accuracy, attention_auc, cosine_similarity, regression_errors
+from jattn.evaluation._metrics import (
+    RegressionErrors,
+    accuracy,
+    attention_auc,
+    cosine_similarity,
+    matthews_correlation,
+    regression_errors,
+)
 from jattn.evaluation._scores import entered_masks, evaluate, join, mean_std
 
 __all__ = [
@@ -11,6 +18,7 @@ __all__ = [
     "entered_masks",
     "evaluate",
     "join",
+    "matthews_correlation",
     "mean_std",
     "regression_errors",
 ]

@@ -1,9 +1,10 @@
-"""Accuracy, regression errors, the AUC of attention, and the cosine between two vectors; on the host."""
+"""Accuracy, Matthews correlation, regression errors, AUC of attention, cosine of two vectors; on the host."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Num
+from jaxtyping import Bool, Int, Num
 from numpy.typing import ArrayLike
 
 from jattn._options import as_numbers, expect_mask
@@ -54,6 +55,42 @@ def is_correct(
 def are_counts(label: Num[np.ndarray, " graphs"]) -> bool:
     """Whether all labels are integers, so that a regression is correct if its output rounds to the label."""
     return bool((label == np.round(label)).all())
+
+
+def matthews_correlation(prediction: ArrayLike, label: ArrayLike) -> float:
+    """Matthews correlation coefficient of predicted and true classes, in per cent.
+
+    100 is perfect, 0 no better than a constant prediction, however rare a class is. Of several classes it is R_K of
+    Gorodkin, "Comparing two K-category assignments by a K-category correlation coefficient", 2004. Outputs that are not
+    finite are predictions of a class that no graph has.
+
+    Args:
+      prediction: logits, [graphs, classes].
+      label: true classes, [graphs].
+
+    Returns:
+      The coefficient, from -100 to 100; 0 if all predictions or all labels are the same, NaN if there are no graphs.
+
+    Raises:
+      ValueError: a label is not a class of the prediction, or there is not one for each graph.
+
+    >>> matthews_correlation([[1, 0], [1, 0], [0, 1], [0, 1]], [0, 0, 1, 0])
+    57.735
+    """
+    if math.isnan(accuracy(prediction, label, "classification")):  # which also checks the arguments
+        return math.nan
+    prediction = as_numbers("prediction", prediction)
+    predicted, label = predicted_classes(prediction), as_numbers("label", label)
+    if len(np.unique(predicted)) == 1 or len(np.unique(label)) == 1:
+        return 0.0
+    from sklearn.metrics import matthews_corrcoef  # imported here, since it takes a second
+
+    return 100 * float(matthews_corrcoef(label, predicted))
+
+
+def predicted_classes(logits: Num[np.ndarray, "graphs classes"]) -> Int[np.ndarray, " graphs"]:
+    """The class of the largest logit of each graph; -1 where a logit is not finite."""
+    return np.where(np.isfinite(logits).all(-1), logits.argmax(-1), -1)
 
 
 class RegressionErrors(NamedTuple):

@@ -10,7 +10,15 @@ from jaxtyping import Bool, Float, Int, Num
 from jraph import GraphsTuple
 
 from jattn._options import expect_mask
-from jattn.evaluation._metrics import RegressionErrors, accuracy, are_counts, attention_auc, regression_errors
+from jattn.evaluation._metrics import (
+    RegressionErrors,
+    accuracy,
+    are_counts,
+    attention_auc,
+    matthews_correlation,
+    predicted_classes,
+    regression_errors,
+)
 from jattn.graphs import labels
 from jattn.training import Predictions
 from jattn.types import AnyArray, Task
@@ -54,6 +62,7 @@ def evaluate(
        "nodes_kept": [score of each pooling layer], the share of all nodes that it keeps,
        "graphs_emptied": [score of each pooling layer], the share of graphs of which it keeps no node,
        and for classification "balanced_accuracy": score, the mean of the accuracies of the classes that occur,
+       "matthews_correlation": score,
        "majority_accuracy": score of always predicting the largest class,
        "predicted": [score of each class], the share of graphs for which it is predicted}.
       A subset also has, in ascending order and without empty ones,
@@ -120,7 +129,7 @@ class _TestSet(NamedTuple):
         """Scores that tell a good classifier from one that always predicts the largest class."""
         ids = self.ids(chosen)
         logits = [np.asarray(prediction)[i] for prediction, i in zip(self.prediction, ids, strict=True)]
-        predicted = [np.where(np.isfinite(x).all(-1), x.argmax(-1), -1) for x in logits]  # -1 is no class
+        predicted = [predicted_classes(x) for x in logits]
         labels = [self.label[i] for i in ids]
         recalls = [
             [100 * float(np.mean(classes[label == k] == k)) for k in np.unique(label)]
@@ -129,6 +138,7 @@ class _TestSet(NamedTuple):
         majorities = [np.bincount(label.astype(int), minlength=1).argmax() for label in labels]
         return {
             "balanced_accuracy": mean_std([_mean(recall) for recall in recalls]),
+            "matthews_correlation": mean_std(list(map(matthews_correlation, logits, labels))),
             "majority_accuracy": mean_std(
                 [_mean(100.0 * (label == majority)) for label, majority in zip(labels, majorities, strict=True)]
             ),

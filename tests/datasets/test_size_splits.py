@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn.batching import shuffled_batches
-from jattn.datasets import fold_ids, folds, read_tu, size_split_ids, size_splits, tu_graphs
+from jattn.datasets import fold_ids, folds, read_tu, size_shift_ids, size_split_ids, size_splits, tu_graphs
 from jattn.graphs import Proximity, check, select_graphs
 
 
@@ -160,3 +160,36 @@ def test_splits_folds_and_batches_of_one_seed_are_drawn_apart():
     for a, b in itertools.combinations((folded, split, batches), 2):
         assert np.mean(a == b) < 0.05
         assert 0.3 < np.mean(np.isin(a, b)) < 0.7  # half of all graphs in each, by chance the same half
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=40), st.floats(1, 60), st.floats(1, 39))
+def test_the_smallest_and_the_largest_graphs(sizes, train_percent, test_percent):
+    n_node = np.array(sizes)
+    try:
+        ids = size_shift_ids(n_node, train_percent, test_percent)
+    except ValueError as error:
+        assert str(error).startswith("n_node: graphs of ")
+        assert np.percentile(n_node, train_percent) >= np.percentile(n_node, 100 - test_percent)
+        return
+    assert len(ids["train"]) >= len(sizes) * train_percent / 100 - 1
+    assert len(ids["test"]) >= len(sizes) * test_percent / 100 - 1
+    smallest, largest = n_node[ids["train"]], n_node[ids["test"]]
+    assert smallest.max() < largest.min()
+    assert np.sort(n_node)[: len(smallest)].tolist() == np.sort(smallest).tolist()
+    assert np.sort(n_node)[len(sizes) - len(largest) :].tolist() == np.sort(largest).tolist()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "percents", "message"),
+    [
+        ([], (50, 10), "n_node: there are no graphs"),
+        ([3, 3, 3], (50, 10), "n_node: graphs of 3 nodes are among the smallest 50 % and the largest 10 %"),
+        ([3, 9], (0, 10), "train_percent: 0 is not allowed"),
+        ([3, 9], (50, 100), "test_percent: 100 is not allowed, expected above 0 and below 100"),
+        ([3, 9], (60, 40), "train_percent: 60 and test_percent 40 must have a sum below 100"),
+    ],
+)
+def test_no_smallest_and_largest_graphs(sizes, percents, message):
+    with pytest.raises(ValueError, match=message):
+        size_shift_ids(np.array(sizes, int), *percents)

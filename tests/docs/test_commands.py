@@ -1,14 +1,13 @@
 """Commands of the README and of the pages are understood: they and their presets exist, and so do their settings."""
 
-import importlib
 import re
 import shlex
 
 import pytest
 from pages import PAGES, README
 
-from experiments import tu
 from experiments.__main__ import COMMANDS
+from experiments.sweeps.grid import EXPERIMENTS, find
 
 TEXTS = {"README": README, **{page.stem: page.read_text("utf-8") for page in PAGES}}
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -25,9 +24,8 @@ def commands(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if commands(text)])
 def test_commands_are_understood(name):
     for command, *arguments in commands(TEXTS[name]):
+        command = command.replace("-", "_")
         assert command in COMMANDS
         arguments = ["1234:1" if word == "HOST:PORT" else word for word in arguments]
-        if command == "tu":
-            tu.experiment_of(arguments).parse(arguments)
-        elif command in ("colors", "triangles", "mnist75sp"):
-            importlib.import_module(f"experiments.{command}").EXPERIMENT.parse(arguments)
+        if command in EXPERIMENTS:
+            find(command, arguments).parse(arguments)

@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-from jattn.evaluation import accuracy, attention_auc, cosine_similarity, regression_errors
+from jattn.evaluation import (
+    accuracy,
+    attention_auc,
+    cosine_similarity,
+    matthews_correlation,
+    regression_errors,
+)
 
 
 def column(*values):
@@ -140,3 +146,26 @@ def test_one_class_among_the_masked_nodes_is_nan_without_a_warning():
     assert np.isnan(attention_auc([0.1, 0.9, 0.5], [1.0, 1.0, 0.0], np.array([True, True, False])))
     assert accuracy([[1.0], [2.0]], [1, 1], "regression") == 50
     assert accuracy([[1.0], [2.0]], [0, 0], "classification") == 100
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30))
+def test_matthews_correlation_of_two_classes_is_that_of_their_four_counts(pairs):
+    label, predicted = map(np.array, zip(*pairs, strict=True))
+    positive, negative = (predicted == 1), (predicted == 0)
+    tp, fp = (positive & (label == 1)).sum(), (positive & (label == 0)).sum()
+    fn, tn = (negative & (label == 1)).sum(), (negative & (label == 0)).sum()
+    norm = np.sqrt(float((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    expected = 100 * (tp * tn - fp * fn) / norm if norm else 0.0
+    assert matthews_correlation(np.eye(2)[predicted], label) == pytest.approx(expected)
+
+
+def test_matthews_correlation_at_its_ends():
+    logits = np.eye(3)[[0, 1, 2, 1]]
+    assert matthews_correlation(logits, [0, 1, 2, 1]) == pytest.approx(100)
+    assert matthews_correlation(logits[:, [1, 0]][:2], [0, 1]) == pytest.approx(-100)
+    assert matthews_correlation(np.zeros((3, 2)), [0, 1, 0]) == 0  # always class 0
+    assert matthews_correlation(np.full((3, 2), np.nan), [0, 1, 0]) == 0
+    assert np.isnan(matthews_correlation(np.zeros((0, 2)), []))
+    with pytest.raises(ValueError, match="label: 0 to 2, but the prediction has classes 0 to 1"):
+        matthews_correlation(np.zeros((2, 2)), [0, 2])

@@ -118,7 +118,7 @@ def test_classes_are_labels_too():
     assert [(part["label"], part["accuracy"]["mean"]) for part in by_label] == [(0, 100), (1, 50)]
 
 
-FIGURES = ("accuracy", "balanced_accuracy", "majority_accuracy")
+FIGURES = ("accuracy", "balanced_accuracy", "matthews_correlation", "majority_accuracy")
 LISTS = ("nodes_kept", "graphs_emptied", "predicted", "attention_auc")
 
 
@@ -180,6 +180,7 @@ def test_what_is_kept_and_predicted_is_counted():
     assert scores["graphs_emptied"][0]["values"] == [25, 75]  # what has no nodes anyway is not emptied
     assert scores["accuracy"]["values"] == [50, 75]
     assert scores["balanced_accuracy"]["values"] == pytest.approx([(100 / 3 + 100) / 2, 50])
+    assert scores["matthews_correlation"]["values"] == pytest.approx([100 / 3, 0])
     assert scores["majority_accuracy"]["values"] == [75, 75]
     assert [of_class["values"] for of_class in scores["predicted"]] == [[25, 100], [75, 0]]
 

@@ -79,6 +79,7 @@ def test_an_installation_shows_and_starts_its_own_command(monkeypatch):
     assert program.program("colors") == "jattn colors"
     assert program.job_command("colors") == [sys.executable, "-m", "jattn_experiments.colors"]
     assert program.as_typed("    python -m experiments.tu --dataset DD") == "    jattn tu --dataset DD"
+    assert program.program("size_shift") == "jattn size-shift"
 
 
 def test_modules_of_experiments_name_their_package_nowhere():

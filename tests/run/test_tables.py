@@ -50,5 +50,5 @@ def test_scores_stand_above_the_papers_which_has_dashes_where_it_has_none():
 
 
 def test_names_are_shown_as_words():
-    names = ("orig", "largec", "balanced_accuracy", "nodes_kept", "graphs_emptied")
-    assert [title(name) for name in names] == ["Orig", "LargeC", "Balanced", "Nodes kept", "Emptied"]
+    names = ("orig", "largec", "balanced_accuracy", "nodes_kept", "matthews_correlation")
+    assert [title(name) for name in names] == ["Orig", "LargeC", "Balanced", "Nodes kept", "100 MCC"]
