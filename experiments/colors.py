@@ -1,6 +1,7 @@
 """COLORS: count the green nodes of a graph, on graphs up to eight times larger than those trained on.
 
     python -m experiments.colors                       weakly supervised attention, 10 seeds
+    python -m experiments.colors robust                the same, made to generalize: 100 / 100 / 98 %
     python -m experiments.colors supervised --seeds 5  another preset, fewer seeds
 
 The first takes 40 to 60 s on 2 CPU cores, compilation included, and reaches 100 / 90 / 62 % on Orig / Large / LargeC
@@ -20,6 +21,7 @@ from .run.command import Experiment
 from .run.data import Data
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
+from .run.presets import ROBUST
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 
@@ -68,10 +70,15 @@ TOPK: dict[str, Any] = {"pooling": "topk", "ratio": 1.0}
 # An unsupervised MLP has an AUC of 73 % from N(0, 1), as linear scorers start, 95 from the default; the paper 91.
 DEEP: dict[str, Any] = {"scorer": "mlp", "init": "default"}
 
+# A pooling before the first convolution also keeps the features of dropped nodes out of their neighbors'.
+BEFORE = with_changes(WEAK, **ROBUST, init_scale=0.0, pool_before=(0,), score_from="current")
+
 PRESETS = {
     "weak": WEAK,
     "weak-d": with_changes(WEAK, **DEEP),
     "weak-h": with_changes(WEAK, dimension=32),
+    "robust": BEFORE,
+    "robust-h": with_changes(BEFORE, dimension=32),
     "supervised": SUPERVISED,
     "supervised-d": with_changes(SUPERVISED, **DEEP),
     "supervised-h": with_changes(SUPERVISED, dimension=32),

@@ -111,8 +111,8 @@ def _weak_labels(run: Run, cell: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
     colors, stages = cell.training, _stages(run, cell)
     name, epochs = f"{cell.name} teacher", colors.optimizer.teacher_epochs
     params = stages.train(name, colors.teacher(1), colors.teacher_training("regression"), epochs)
-    file, threshold = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz", colors.attention.label_threshold
-    return stages.leave_one_out_labels(f"{cell.name} labels", file, colors.teacher(1), params, threshold)
+    file = run.folder / "parts" / f"{name.replace(' ', '-')}-labels.npz"
+    return stages.leave_one_out_labels(f"{cell.name} labels", file, colors.teacher(1), params, colors.attention)
 
 
 def _stages(run: Run, cell: StudyCell, repetitions: int = 1) -> StageTrainer:

@@ -34,7 +34,10 @@ _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
     "init": {"attention": _SCORED, "scorer": ("linear", "mlp")},
     "init_scale": {"attention": _SCORED, "scorer": ("linear", "mlp"), "init": ("normal", "uniform")},
     "attention_weight": {"attention": ("supervised", "weak")},
+    "softmax": {"attention": _SCORED},
+    "renormalize": {"attention": _POOLED},
     "label_threshold": {"attention": ("weak",)},
+    "label_fraction": {"attention": ("weak",)},
     "teacher_epochs": {"attention": ("weak",)},
     "teacher_decay_epochs": {"attention": ("weak",)},
 }

@@ -1,17 +1,21 @@
 """What a preset's name says, in words: its supervision, then what differs from the paper's main model."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from .settings import Settings
 
 SUPERVISION = {
     "weak": "attention learns from a teacher's leave-one-out labels",
+    "robust": "attention learns from leave-one-out labels without their noise, and is made to generalize",
     "supervised": "attention learns from the true attention",
     "unsupervised": "attention learns from the task alone",
     "global": "no attention, global pooling",
     "diffpool": "no attention, DiffPool",
     "upper-bound": "nodes are pooled by the true attention, an upper bound",
 }
+# What the presets `robust` add to `weak`.
+ROBUST: dict[str, Any] = {"label_fraction": 0.2, "softmax": "sink", "renormalize": True}
 VARIANTS = {"topk": "top-k pooling", "gin": "GIN", "gcn": "GCN"}
 
 

@@ -142,7 +142,7 @@ def _run(
         if is_main_process():
             run.replace_shorter()
             save_network(run.folder / "weights.npz", network, params)
-            results = Results(scores, stages.seconds, tuned)
+            results = Results(scores, stages.seconds, tuned, stages.labels_removed)
             results.write(run.folder)  # before the pictures, so that none can prevent it
             with stages.timed("pictures"):
                 _draw(run.folder, data, subsets, predictions, scores)
@@ -192,7 +192,7 @@ def _train(settings: Settings, stages: StageTrainer, data: Data, tuned: Tuned | 
             "teacher", teacher, settings.teacher_training(stages.task), settings.optimizer.teacher_epochs
         )
         labels = stages.leave_one_out_labels(
-            "labels", stages.run.folder / "labels.npz", teacher, teacher_params, attention.label_threshold
+            "labels", stages.run.folder / "labels.npz", teacher, teacher_params, attention
         )
     if tuned:  # a longer study may choose another trial, whose checkpoints are kept beside the first's
         stages.chosen = f"trial-{tuned.trial}"

@@ -122,11 +122,13 @@ class Results:
       subsets: scores by test subset, "all" among them.
       seconds: the seconds that each stage of the run took.
       tuned: the choice of a study, if there was one.
+      labels_removed: percentage of the leave-one-out labels above 0 that were set to 0 as noise, if any could be.
     """
 
     subsets: Mapping[str, SubsetScores]
     seconds: Mapping[str, float]
     tuned: Tuned | None = None
+    labels_removed: MeanStd | None = None
 
     @property
     def together(self) -> SubsetScores:
@@ -162,7 +164,8 @@ class Results:
         try:
             seconds = {name: _number(value) for name, value in found["seconds"].items()}
             tuned = _tuned(found["tuned"]) if "tuned" in found else None
-            results = cls(subset_scores(found["subsets"]), seconds, tuned)
+            removed = as_mean_std(found["labels_removed"]) if "labels_removed" in found else None
+            results = cls(subset_scores(found["subsets"]), seconds, tuned, removed)
             scores = [
                 score for subset in results.subsets.values() for score in (subset.accuracy, *subset.attention_auc)
             ]

@@ -135,10 +135,21 @@ class AttentionSettings(Checked):
     restarts: int = setting(1, "training")
     """Initial scorers per network: all are trained for a tenth of the epochs, then training starts from the one with
     the lowest training loss. Helps unsupervised attention most."""
+    softmax: Literal["clamped", "sink"] = setting("clamped", "training")
+    """How scores become attention. clamped: exp(score) by its sum over the graph, which leaves open what a score of 0
+    means. sink: each graph also has a sink, a node with score 0 that takes part in the sum alone. Attention then needs
+    a score above 0, and nodes whose features were not seen in training, with scores around 0, get little."""
+    renormalize: bool = setting(False, "training")
+    """Divide the attention of the nodes that a pooling keeps by its sum, so that what many dropped nodes of a large
+    graph take does not weaken the others."""
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
     label_threshold: float = setting(0.0, "training")
     """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalized."""
+    label_fraction: float = setting(0.0, "training")
+    """With --attention weak: labels below this fraction of the graph's largest one are noise and set to 0. So are all
+    labels of a graph whose prediction changes at most by less than this fraction of the median graph's, because no node
+    matters there. Unlike --label-threshold it depends neither on the number of nodes that matter nor on units."""
 
     def validate(self) -> None:
         """Raises `ValueError` if a value is not allowed."""
@@ -147,7 +158,7 @@ class AttentionSettings(Checked):
         expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers)
         expect_at_least(0, init_scale=self.init_scale, attention_weight=self.attention_weight)
         expect_at_least(0, label_threshold=self.label_threshold)
-        for name in ("threshold", "ratio"):
+        for name in ("threshold", "ratio", "label_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
         for place in self.pool_before:
@@ -174,7 +185,7 @@ class AttentionSettings(Checked):
             scale=self.init_scale,
         )
         select = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
-        return AttentionPoolingConfig(select, scorer, self.score_from)
+        return AttentionPoolingConfig(select, scorer, self.score_from, self.softmax, self.renormalize)
 
     def poolings(self, layers: int) -> tuple[Pooling | None, ...]:
         """The pooling before each of `layers` convolutions; empty if there is no pooling at all.

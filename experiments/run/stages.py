@@ -36,13 +36,16 @@ from .checkpoints import Best, Checkpoints, Saved
 from .devices import RunSettings
 from .folder import MADE_AGAIN, Run, RunError, read_lines
 from .identity import differences, fingerprint, training_identity
+from .labels import Labels, noise_mask
 from .monitoring import EventFile, resources
-from .output import Progress, count_graphs
+from .output import Progress, count_graphs, note
+from .results import MeanStd, as_mean_std
+from .settings import AttentionSettings
 from .signals import Terminated, defer_signals
 
 AUC_POINTS = 30  # training lines per stage with an AUC: scikit-learn takes as long for it as a short epoch
 AUC_NODES = 10_000_000  # nodes that these AUCs are computed from in all; 3 seconds
-LABELS_FORMAT = 2
+LABELS_FORMAT = 3
 
 
 class InitialWeights(NamedTuple):
@@ -91,6 +94,7 @@ class StageTrainer:
       seeds: the seed of each network.
       train_ids: the graphs that each network trains on; None for all.
       seconds: the time that each stage took.
+      labels_removed: percentage of leave-one-out labels above 0 that were set to 0 as noise; None if none could be.
       chosen: the name of the trial that a study chose, or "". It is part of the names of checkpoints, so that another
         choice has checkpoints of its own.
     """
@@ -126,6 +130,7 @@ class StageTrainer:
         self.run, self.options, self.batch_size = run, options, batch_size
         self.graphs, self.task, self.seeds, self.train_ids = graphs, task, seeds, train_ids
         self.seconds: dict[str, float] = {}
+        self.labels_removed: MeanStd | None = None
         self.chosen = ""
         self._graphs_fingerprint = fingerprint(graphs)
 
@@ -319,11 +324,11 @@ class StageTrainer:
         ]
 
     def leave_one_out_labels(
-        self, stage: str, file: Path, teacher: Network, params: Params, label_threshold: float = 0.0
+        self, stage: str, file: Path, teacher: Network, params: Params, attention: AttentionSettings
     ) -> Float[np.ndarray, "seeds nodes"]:
         """The teachers' leave-one-out labels: those in the file, or else new ones, which are written to it.
 
-        Labels below `label_threshold` are 0; the loss renormalizes the others.
+        Labels that the settings call noise are 0; the loss renormalizes the others.
 
         Raises:
           RunError: the file has labels of other weights or graphs, or another format.
@@ -334,20 +339,30 @@ class StageTrainer:
             if is_main_process():
                 kept = self._read_labels(file, identity)
         if any_process(kept is not None):
-            shapes = np.zeros((len(self.seeds), int(self.graphs.n_node.sum())), np.float32), np.float32(0)
-            target, seconds = broadcast_from_main(kept or shapes)
+            seeds, n_node = len(self.seeds), self.graphs.n_node
+            shapes = (np.zeros((seeds, size), np.float32) for size in (int(n_node.sum()), len(n_node)))
+            labels, seconds = broadcast_from_main(kept or (Labels(*shapes), np.float32(0)))
         else:
             with count_graphs(stage, len(self.graphs.n_node), self.options.quiet) as report:
-                target = np.asarray(leave_one_out_seeds(teacher, params, self.graphs, self.task, report).target)
+                result = leave_one_out_seeds(teacher, params, self.graphs, self.task, report)
+            labels = Labels(np.asarray(result.target), np.asarray(result.total_change))
             seconds = np.float32(time.perf_counter() - start)
             with fail_together():
                 if is_main_process():
                     described = {"format": LABELS_FORMAT, "of": json.dumps(identity)}
-                    write_arrays(file, {**described, "target": target, "seconds": seconds})
+                    write_arrays(file, {**described, **labels._asdict(), "seconds": seconds})
         self.seconds[stage] = float(seconds)
-        return np.where(target < label_threshold, 0, target)
+        noise = labels.target < attention.label_threshold
+        if attention.label_fraction:
+            noise |= noise_mask(labels, self.graphs.n_node, attention.label_fraction, self.train_ids)
+        if attention.label_threshold or attention.label_fraction:
+            positive = labels.target > 0
+            share = 100 * (noise & positive).sum(1) / np.maximum(positive.sum(1), 1)
+            self.labels_removed = as_mean_std(mean_std(share.tolist()))
+            note(f"{stage}: {self.labels_removed} % of those above 0 are noise, set to 0", self.options.quiet)
+        return np.where(noise, 0, labels.target)
 
-    def _read_labels(self, file: Path, identity: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    def _read_labels(self, file: Path, identity: Mapping[str, Any]) -> tuple[Labels, np.ndarray] | None:
         """The labels in a file and the seconds that they took; None if there are none, or they are damaged."""
         try:
             found = read_arrays(file)
@@ -359,4 +374,4 @@ class StageTrainer:
         if changed:
             why = f"{file} has labels of another teacher or other graphs; {MADE_AGAIN}"
             raise RunError("\n  ".join([why, *map(str, changed)]))
-        return found["target"], found["seconds"]
+        return Labels(found["target"], found["total_change"]), found["seconds"]

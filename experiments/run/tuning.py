@@ -236,8 +236,8 @@ def make_folds(settings: TunableSettings, graphs: GraphsTuple, stages: StageTrai
     params = fold_stages.train(
         "teachers of folds", teacher, settings.teacher_training(stages.task), settings.optimizer.teacher_epochs
     )
-    file, threshold = stages.run.folder / "fold_labels.npz", settings.attention.label_threshold
-    labels = fold_stages.leave_one_out_labels("labels of folds", file, teacher, params, threshold)
+    file = stages.run.folder / "fold_labels.npz"
+    labels = fold_stages.leave_one_out_labels("labels of folds", file, teacher, params, settings.attention)
     return folds._replace(labels=labels)
 
 

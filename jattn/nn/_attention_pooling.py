@@ -76,15 +76,19 @@ class AttentionPoolingConfig:
       scorer: what scores the nodes.
       score_from: the features that are scored: those being pooled ("current"), or those that entered the convolution
         before, after its own pooling ("previous").
-      softmax: "clamped", the paper's, which is not shift-invariant, or "plain"; see `Topology.softmax`.
+      softmax: "clamped", the paper's, which is not shift-invariant, "plain" or "sink"; see `Topology.softmax`.
+      renormalize: divide the attention of the kept nodes by its sum before it multiplies features, so that the sum is 1
+        however many nodes were dropped. Attention itself, its loss and the selection stay as they are.
     """
 
     select: Select
     scorer: ScorerConfig = ScorerConfig()
     score_from: ScoreFrom = "current"
     softmax: Softmax = "clamped"
+    renormalize: bool = False
 
     def __post_init__(self) -> None:
+        set_numbers(self, bools=("renormalize",))
         if not callable(self.select) or isinstance(self.select, type):
             expected = "Threshold(tau), TopK(ratio) or a function of (alpha, topology)"
             raise ValueError(f"select: {self.select!r} selects no nodes, expected {expected}")
@@ -155,5 +159,5 @@ class AttentionPooling(nn.Module):
             alpha = topology.softmax(scores, self.config.softmax)
         reduced = topology.subgraph(self.config.select(alpha, topology))
         # Weights of 0 also mask the rows, because x is finite.
-        weight = reduced.mask_nodes(alpha)
+        weight = normalize_target(alpha, reduced) if self.config.renormalize else reduced.mask_nodes(alpha)
         return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)

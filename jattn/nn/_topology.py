@@ -35,7 +35,7 @@ from jattn.nn._kernels import EllCoo, block_product, ell_coo_product, permute_ro
 
 HIGHEST = jax.lax.Precision.HIGHEST
 Readout = Literal["sum", "mean", "max"]
-Softmax = Literal["clamped", "plain"]
+Softmax = Literal["clamped", "plain", "sink"]
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0
 
@@ -147,7 +147,9 @@ class Topology(abc.ABC):
 
         Args:
           scores: a score for each node, [nodes]; those of dropped nodes are ignored.
-          kind: "clamped", as above, or "plain": exp(s_i) / sum_j exp(s_j), shift-invariant, with sum 1.
+          kind: "clamped", as above; "plain": exp(s_i) / sum_j exp(s_j), shift-invariant, with sum 1; or "sink":
+            exp(s_i) / (sum_j exp(s_j) + 1) of clamped scores, as if each graph had one more node with score 0, to
+            which attention can go. Scores then have a meaning of their own: attention needs a score well above 0.
         """
         expect_one_of("softmax", kind, Softmax)
         if kind == "plain":
@@ -157,7 +159,8 @@ class Topology(abc.ABC):
             total = self.sum_rows(exponential)  # at least 1, except for an empty graph
             return exponential / self.broadcast_to_nodes(jnp.where(total > 0, total, 1))
         exponential = jnp.where(self.node_mask, jnp.exp(jnp.clip(scores, -60.0, 60.0)), 0.0)
-        return exponential / self.broadcast_to_nodes(self.sum_rows(exponential) + SUM_OFFSET)
+        offset = 1.0 if kind == "sink" else SUM_OFFSET
+        return exponential / self.broadcast_to_nodes(self.sum_rows(exponential) + offset)
 
     def mask_nodes(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
         """`x` with 0 in the rows of dropped nodes and padding, whatever they hold."""

@@ -79,18 +79,18 @@ def test_labels_of_the_same_teacher_are_not_computed_again_and_those_of_another_
     with pytest.raises(
         RunError, match=r"has labels of another teacher or other graphs; remove it.*\n  data\.weights: the d"
     ):
-        of_graphs.leave_one_out_labels("labels", file, teacher, params)
-    write_arrays(file, {**read_arrays(file), "format": 3})
-    with pytest.raises(RunError, match=r"labels\.npz: its format is 3, of a newer version .*; remove it, and the same"):
-        of_graphs.leave_one_out_labels("labels", file, teacher, params)
+        of_graphs.leave_one_out_labels("labels", file, teacher, params, settings.attention)
+    write_arrays(file, {**read_arrays(file), "format": 4})
+    with pytest.raises(RunError, match=r"labels\.npz: its format is 4, of a newer version .*; remove it, and the same"):
+        of_graphs.leave_one_out_labels("labels", file, teacher, params, settings.attention)
     file.write_bytes(before)
-    fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
+    fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params, settings.attention)
     assert not np.array_equal(fresh, labels)
     fewer = stages.StageTrainer(
         run_there, settings.run, 32, select_graphs(graphs, np.arange(11)), "classification", [0, 1]
     )
     with pytest.raises(RunError, match=r"\n  data\.graphs: the digest differs$"):
-        fewer.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params)
+        fewer.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params, settings.attention)
     assert file.read_bytes() == before
 
 

@@ -23,7 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import STORAGES, each_storage, fast, random_mask
 
-from jattn.nn import PoolingResult, sparse_topology
+from jattn.nn import (
+    AttentionPooling,
+    AttentionPoolingConfig,
+    PoolingResult,
+    ScorerConfig,
+    Threshold,
+    sparse_topology,
+)
 from jattn.training import attention_loss, task_loss
 
 ISOLATED_PAIR = make_graph(2, 0, 8)
@@ -117,3 +124,39 @@ def test_losses_of_the_parts_of_a_batch_over_one_count_add_up_to_that_of_the_bat
     whole = losses([*one, *several])
     assert (whole > 0).all()
     np.testing.assert_allclose(losses(one, jnp.int32(4)) + losses(several, jnp.int32(4)), whole, rtol=1e-5)
+
+
+@pytest.mark.parametrize("softmax", ["clamped", "sink"])
+def test_renormalized_attention_does_not_feel_how_many_nodes_were_dropped(softmax):
+    config = AttentionPoolingConfig(Threshold(0.05), ScorerConfig("linear"), softmax=softmax, renormalize=True)
+    params = {"params": {"scorer": {"projection": {"kernel": jnp.array([[4.0], [-1.0]])}}}}
+    pool = AttentionPooling(config)
+
+    def pooled(dropped):
+        """Features of 2 nodes that are kept, beside others that are not."""
+        x = jnp.asarray([[1.0, 0.0], [1.1, 0.0]] + [[0.0, 1.0]] * dropped)
+        x = jnp.pad(x, ((0, BUCKET.nodes - len(x)), (0, 0)))
+        topology = sparse_topology(pad([make_graph(2 + dropped, 0, 1)]))
+        z, reduced, result = pool.apply(params, x, topology)
+        return z[:2], reduced.node_mask, result.attention
+
+    few, mask, attention = pooled(1)
+    assert mask.sum() == 2
+    many, mask, weaker = pooled(9)
+    assert mask.sum() == 2
+    assert (weaker[:2] < attention[:2] - 1e-4).all()
+    np.testing.assert_allclose(many, few, rtol=1e-5)
+    np.testing.assert_allclose(few[:, 0] / jnp.array([1.0, 1.1]), jax.nn.softmax(jnp.array([4.0, 4.4])), rtol=1e-5)
+
+
+def test_renormalized_attention_of_an_emptied_graph_is_0_with_a_finite_gradient():
+    config = AttentionPoolingConfig(Threshold(0.9), ScorerConfig("linear"), softmax="sink", renormalize=True)
+    x, topology = jnp.ones((BUCKET.nodes, 2)), sparse_topology(pad([USUAL]))
+
+    def loss(kernel):
+        params = {"params": {"scorer": {"projection": {"kernel": kernel}}}}
+        return AttentionPooling(config).apply(params, x, topology)[0].sum()
+
+    value, gradient = jax.value_and_grad(loss)(jnp.zeros((2, 1)))
+    assert value == 0
+    assert np.isfinite(gradient).all()

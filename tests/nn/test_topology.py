@@ -298,6 +298,21 @@ def test_the_plain_softmax_is_shift_invariant_and_the_papers_is_not(unchecked_ty
         topology.softmax(scores, "soft")
 
 
+def test_a_sink_is_one_more_node_with_score_0_that_no_node_can_see():
+    topology = sparse_topology(pad([USUAL, ONE_NODE, EMPTY])).subgraph(rows([], np.arange(7) != 2))
+    scores = jnp.asarray(np.random.default_rng(1).normal(size=BUCKET.nodes) * 3, jnp.float32)
+    alpha = np.asarray(topology.softmax(scores, "sink"))
+    kept = np.flatnonzero(topology.node_mask[:6])
+    expected = np.exp(np.append(np.asarray(scores)[kept], 0.0))
+    np.testing.assert_allclose(alpha[kept], expected[:-1] / expected.sum(), rtol=1e-5)
+    np.testing.assert_allclose(alpha[6], 1 / (1 + np.exp(-float(scores[6]))), rtol=1e-5)
+    assert not alpha[~np.asarray(topology.node_mask)].any()
+    gradient = jax.grad(lambda s: topology.softmax(s, "sink")[6])(scores)
+    assert gradient[6] > 0.001  # also of a node alone in its graph
+    huge = topology.softmax(jnp.full(BUCKET.nodes, 1e4), "sink")
+    np.testing.assert_allclose(topology.sum(huge)[:2], 1, rtol=1e-6)
+
+
 @each_storage
 def test_an_unpadded_graph_is_refused(storage):
     for graph in (USUAL, jraph.batch_np([USUAL, ONE_NODE]), jraph.batch_np([USUAL, EMPTY])):
