@@ -81,6 +81,7 @@ class Mnist75sp(Settings):
             view=lambda graphs: _view(mnist, graphs),
             feature_mean=mnist.mean.tolist(),
             feature_std=mnist.std.tolist(),
+            segments=lambda i: label_map(mnist.test_images[i]),
         )
 
 

@@ -58,6 +58,7 @@ from jattn.nn import (
     TopK,
     Topology,
     block_topology,
+    cluster_assignment,
     normalize_target,
     sparse_topology,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "auxiliary_loss",
     "block_topology",
     "check",
+    "cluster_assignment",
     "cosine_similarity",
     "cost_model",
     "device_put",

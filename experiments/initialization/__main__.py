@@ -8,8 +8,8 @@ The projection p of linear attention is drawn from N(0, sigma) or U(-sigma, sigm
     points.csv      a row per network: cosine of initial and final p with the optimum [0, 1, 0, ...], AUC, accuracies
     summary.csv     means of these over networks whose initial cosine is above 0.5, and over the others
     good_share.csv  percentage of draws whose cosine is above 0.5, by the number of colors n
-    dynamics.csv    training accuracy and AUC by epoch, from p's of given cosines
-    *.png           pictures of these, like Figures 3, 4, 6, 8 and 9 of the paper
+    dynamics.csv    cosine, AUC and training accuracy by epoch, from p's of given cosines
+    *.png           pictures of these, like Figures 3, 4, 5, 6, 8 and 9 of the paper
 
 All are percentages apart from cosines, which leave out the last column of p: COLORS has n + 1 input columns, of which
 the last is 0 in training. The AUC is that of attention on all test graphs together.
@@ -21,30 +21,26 @@ GIN it found, first for p's with a cosine above 0.5, then for the others: unsupe
 Knyazev et al. 2019, section 4.2 and appendix.
 """
 
-import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from jraph import GraphsTuple
-from matplotlib.figure import Figure
 
 from jattn.datasets import generate_colors, published_colors
-from jattn.plots import save
 
 from ..run.command_line import parse_settings
 from ..run.devices import configure_jax
 from ..run.folder import Run, RunConfig, RunError, is_finished, write_results
 from ..run.groups import name_flag
 from ..run.identity import fingerprint
-from ..run.pictures import try_to_write
 from ..run.program import as_typed, program
 from ..run.protocol import acquire_run
 from ..run.signals import exit_on_signal
 from ..run.tables import write_csv
-from . import pictures
+from .drawing import DYNAMICS, POINTS, SHARES, draw_study
 from .projections import (
     prob_good_init,
     prob_good_init_normal,
@@ -83,8 +79,7 @@ def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> lis
     for n, splits in data.items():
         if settings.study.dynamics and n == settings.study.dimensions[0]:
             changes = dynamics(settings, run, splits, n)
-            write_csv(run.folder / "dynamics.csv", changes)
-            _draw(run, "dynamics", functools.partial(pictures.dynamics_figure, changes))
+            write_csv(run.folder / DYNAMICS, changes)
         for model in settings.study.models:
             for supervision in settings.study.supervision:
                 colors = settings.colors(n, model, supervision, settings.study.epochs)
@@ -92,24 +87,14 @@ def study(settings: Initialization, run: Run, data: Mapping[int, Splits]) -> lis
                 for distribution in settings.study.distributions:
                     key: dict[str, Any] = {"n": n, "model": model, "supervision": supervision}
                     points += run_grid_cell(settings, run, cell, {**key, "distribution": distribution})
-    write_csv(run.folder / "points.csv", points)
-    shares = share_rows()
-    write_csv(run.folder / "good_share.csv", shares)
+    write_csv(run.folder / POINTS, points)
+    write_csv(run.folder / SHARES, share_rows())
     summary = summarize(points)
     means = [asdict(row) for row in summary]
     write_csv(run.folder / "summary.csv", means)
     write_results(run.folder, {"summary": means})
-    _draw(run, "good_share", lambda: pictures.share_figure(shares, settings.study.dimensions))
-    for n in settings.study.dimensions:
-        rows = [row for row in points if row["n"] == n]
-        _draw(run, f"sigma-n{n}", functools.partial(pictures.sigma_figure, rows))
-        _draw(run, f"cosine-n{n}", functools.partial(pictures.cosine_figure, rows))
-        _draw(run, f"auc-n{n}", functools.partial(pictures.auc_figure, rows))
+    draw_study(run.folder)
     return summary
-
-
-def _draw(run: Run, name: str, make: Callable[[], Figure]) -> None:
-    try_to_write(run.folder / f"{name}.png", lambda path: save(make(), path))
 
 
 def run_grid_cell(settings: Initialization, run: Run, cell: StudyCell, key: Row) -> list[Row]:
@@ -145,7 +130,7 @@ def run_grid_cell(settings: Initialization, run: Run, cell: StudyCell, key: Row)
 
 
 def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list[Row]:
-    """Training accuracy and AUC of GIN by epoch, from p's with given cosines and the mean length of N(0, 1)."""
+    """Cosine, AUC and training accuracy of GIN by epoch, from p's with given cosines and the mean length of N(0, 1)."""
     rows: list[Row] = []
     for supervision in settings.study.dynamics:
         colors = settings.colors(n, "gin", supervision, settings.study.dynamics_epochs)
@@ -164,6 +149,7 @@ def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list
                     "cosine": cosine,
                     "seed": seed,
                     "epoch": line["epoch"],
+                    "current_cosine": line["cosine"]["values"][i],
                     "accuracy": line["accuracy"]["values"][i],
                     "auc": float(np.nan if (auc := line["attention_auc"][0]["values"][i]) is None else auc),
                 }
@@ -171,7 +157,7 @@ def dynamics(settings: Initialization, run: Run, splits: Splits, n: int) -> list
                 for line in lines
             ]
 
-        made = cached_table(run, cell, f"{cell.name} {supervision} dynamics", projections, make)
+        made = cached_table(run, cell, f"{cell.name} {supervision} epochs", projections, make)
         rows += [{"n": n, "model": "gin", "supervision": supervision, **row} for row in made]
     return rows
 

@@ -1,5 +1,6 @@
 """The settings of the study of initialization, and those of the COLORS networks that it trains."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,6 @@ Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
 
 MODELS: dict[Model, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
-DYNAMICS: tuple[Supervision, ...] = ("unsupervised", "supervised")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class StudySettings(Checked):
     cosines: tuple[float, ...] = setting((-0.75, 0.75, 1.0), "evaluation")
     """Cosines of the p's whose training dynamics are shown, with GIN."""
     dynamics_epochs: int = setting(300, "evaluation")
-    """Epochs of the training dynamics of GIN, unsupervised and supervised, if these are among --models and
-    --supervision; 0 leaves them out."""
+    """Epochs of the training dynamics of GIN, if it is among --models; 0 leaves them out."""
     precision: Precision = setting("highest", "training")
     """Precision of convolutions in training, as in other experiments."""
 
@@ -82,10 +81,9 @@ class StudySettings(Checked):
             raise ValueError(f"cosines: {self.cosines} is not allowed, expected {len(CURVES)} at most, from -1 to 1")
 
     @property
-    def dynamics(self) -> list[Supervision]:
+    def dynamics(self) -> Sequence[Supervision]:
         """The kinds of supervision whose training dynamics are shown."""
-        wanted = self.dynamics_epochs and "gin" in self.models
-        return [supervision for supervision in DYNAMICS if supervision in self.supervision] if wanted else []
+        return self.supervision if self.dynamics_epochs and "gin" in self.models else ()
 
 
 @dataclass(frozen=True)

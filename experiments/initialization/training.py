@@ -13,9 +13,10 @@ from jaxtyping import Float
 from jraph import GraphsTuple
 
 from jattn.datasets._colors import GREEN
-from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join
+from jattn.evaluation import accuracy, attention_auc, cosine_similarity, join, mean_std
 from jattn.io._files import expect_format
-from jattn.training import predict_seeds
+from jattn.training import Epoch, predict_seeds
+from jattn.training._devices import to_host
 from jattn.types import Params
 
 from ..colors import Colors
@@ -31,6 +32,16 @@ INTEGERS = ("seed", "epoch")  # columns of tables that are integers
 POOLING = "pool_1"  # of the networks trained here
 
 Row = Mapping[str, Any]
+
+
+class StudyTrainer(StageTrainer):
+    """A `StageTrainer` whose metric lines with an AUC have the cosine of each network's p with the optimum, too."""
+
+    def _line(self, stage: str, epoch: Epoch, epochs: int) -> dict[str, Any]:
+        line = super()._line(stage, epoch, epochs)
+        if "attention_auc" in line:
+            line["cosine"] = mean_std([cosine(p) for p in _projections(to_host(epoch.state.params))])
+        return line
 
 
 class StudyCell(NamedTuple):
@@ -115,10 +126,14 @@ def _weak_labels(run: Run, cell: StudyCell) -> Float[np.ndarray, "seeds nodes"]:
     return stages.leave_one_out_labels(f"{cell.name} labels", file, colors.teacher(1), params, colors.attention)
 
 
+def _projections(params: Params) -> Float[np.ndarray, "networks columns"]:
+    return np.asarray(params[POOLING]["scorer"]["projection"]["kernel"])[:, :, 0]
+
+
 def _stages(run: Run, cell: StudyCell, repetitions: int = 1) -> StageTrainer:
     """Trains all seeds of a cell several times."""
     colors, seeds = cell.training, cell.model_seeds * repetitions
-    return StageTrainer(run, colors.run, colors.optimizer.batch_size, cell.splits["train"], "regression", seeds)
+    return StudyTrainer(run, colors.run, colors.optimizer.batch_size, cell.splits["train"], "regression", seeds)
 
 
 def test(cell: StudyCell, params: Params, projections: Float[np.ndarray, "networks columns"]) -> Trained:
@@ -132,7 +147,7 @@ def test(cell: StudyCell, params: Params, projections: Float[np.ndarray, "networ
     network, graphs = cell.training.network(1), join({name: cell.splits[name] for name in SUBSETS})
     sizes = [len(cell.splits[name].n_node) for name in SUBSETS]
     label, truth = (np.split(graphs.globals["label"], np.cumsum(sizes)[:-1])), graphs.nodes["attention"]
-    final = np.asarray(params[POOLING]["scorer"]["projection"]["kernel"])[:, :, 0]
+    final = _projections(params)
     auc, accuracies, together = [], [], len(cell.model_seeds)
     for start in range(0, len(final), together):
         chosen = jax.tree.map(lambda x, start=start: x[start : start + together], params)
@@ -201,6 +216,6 @@ def _expect_same(file: Path, identity: Mapping[str, Any], colors: Colors) -> Non
 
 
 def curves(run: Run, stage: str) -> list[dict[str, Any]]:
-    """The metric lines of a stage that have an AUC: not all do, since it takes long."""
+    """The metric lines of a stage that have an AUC and a cosine: not all do, since an AUC takes long."""
     lines = read_lines(run.folder / "metrics.jsonl")
     return [line for line in lines if line["stage"] == stage and "attention_auc" in line]

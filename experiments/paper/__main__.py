@@ -4,7 +4,8 @@
     python -m experiments.paper table1 --tasks colors          COLORS alone: about two hours
     python -m experiments.paper table3 --tasks colors triangles --seeds colors=20 triangles=1
     python -m experiments.paper table2                         COLLAB, PROTEINS, D&D: 3 draws of graphs x 5 seeds
-    python -m experiments.paper figures                        the study of initial attention, accuracy against AUC
+    python -m experiments.paper figures --data-dir DIR         the paper's figures, see below
+    python -m experiments.paper figures --no-run               all that can be drawn without training
     python -m experiments.paper all                            everything
     python -m experiments.paper status                         what is finished, and how long the rest will take
     python -m experiments.paper all --no-run                   tables, pictures and report of what is finished
@@ -14,6 +15,16 @@ GPUs. The requested tables are printed. All finished runs in --out, up to --seed
 Markdown and CSV, and to report.html, one file with tables, pictures and settings. The paper's figures stand in
 brackets; * marks scores that differ from them by more than three standard errors. networks-TASK.csv has a row of scores
 for each network, and networks.png shows accuracy against attention AUC.
+
+figures needs all networks of COLORS and TRIANGLES with learned attention, the study of initial attention, and one run
+of DiffPool (GIN), of global pooling and of weak supervision on each of COLORS, TRIANGLES and MNIST-75sp. It makes:
+
+    figure3.png         accuracy against attention AUC and against the cosine of the initial projection, panels a to f
+    initialization/     the study: accuracy and AUC by scale and cosine of the initial projection, training dynamics
+    qualitative.png     test graphs: DiffPool's clusters, leave-one-out attention, weakly supervised attention
+
+What is missing is left out with a note. figure3.png, networks.png and the pictures of the study are drawn from the CSV
+files in --out alone, so that they can be drawn again without any run.
 """
 
 import sys
@@ -21,24 +32,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jattn.plots import save
-
 from ..run.command_line import parse_settings
 from ..run.errors import expect_known, expect_no_empty, fail
 from ..run.folder import RunError, read_config
 from ..run.groups import flat, name_flag
-from ..run.pictures import try_to_write
 from ..run.program import as_typed, job_command, program
-from ..run.tables import write_csv
 from ..sweep import command
 from ..sweeps.attempts import state
 from ..sweeps.grid import is_generated
 from ..sweeps.pool import JobPool, device_slices
 from ..sweeps.summary import read_rows
-from .accuracy_by_auc import Row, networks_figure, read_networks
+from .figures import draw_figures, write_networks
 from .plan import (
     DATASETS,
+    FIGURE_3,
     NETWORKS,
+    QUALITATIVE,
     RETRIES,
     STUDY,
     TABLES,
@@ -50,7 +59,8 @@ from .plan import (
     runs_by_task,
     runs_of,
 )
-from .report import LEGEND, TITLES, Section, as_text, write_report, write_tables
+from .qualitative import draw_qualitative
+from .report import LEGEND, Section, as_text, write_report, write_tables
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -103,10 +113,13 @@ def make(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]], commands: Mappin
     if shown:
         print(*shown, LEGEND, sep="\n\n")
     write_tables(sections, paper.out)
-    _write_networks(everything, paper.out)
-    write_report(
-        sections, [paper.out / NETWORKS, *sorted((paper.out / STUDY).glob("*.png"))], paper.out / "report.html"
-    )
+    write_networks(runs_by_task(everything), paper.out)
+    if "figures" in parts:
+        draw_figures(paper.out, paper.quiet)
+        draw_qualitative(parts["figures"], paper.out, paper.quiet)
+    pictures = [paper.out / name for name in (FIGURE_3, QUALITATIVE, NETWORKS)]
+    pictures += [*sorted((paper.out / STUDY).glob("*.png"))]
+    write_report(sections, pictures, paper.out / "report.html")
     print(f"{paper.out / 'report.html'} has tables, pictures and settings")
     failed = {paper.out / name: why for name, why in failures.items()}
     for runs in runs_by_task(parts):
@@ -141,23 +154,6 @@ def _expect_same_data(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> 
                 data_dir = config.settings.get("data_dir")
                 data = f"--data-dir {data_dir}" if data_dir else "generated data"
                 raise RunError(f"{folder}: a run with {data}; ask for the same, or for another --out")
-
-
-def _write_networks(parts: Mapping[str, Sequence[TaskRuns]], out: Path) -> None:
-    """Writes the scores of every network, and a picture of them."""
-    networks: dict[str, list[Row]] = {}
-    for runs in runs_by_task(parts):
-        rows = read_networks(runs.jobs, out / runs.task)
-        if rows:
-            write_csv(out / f"networks-{runs.task}.csv", rows)
-            networks[TITLES[runs.task]] = rows
-
-    def draw(path: Path) -> None:
-        figure = networks_figure(networks)
-        if figure is not None:
-            save(figure, path)
-
-    try_to_write(out / NETWORKS, draw)
 
 
 def status(paper: Paper, parts: Mapping[str, Sequence[TaskRuns]]) -> str:

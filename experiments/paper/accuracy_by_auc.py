@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..initialization.pictures import PALETTE, ZOOM, finish_panel
+from ..initialization.pictures import PALETTE, ZOOM, finish_panel, name_panel
 from ..sweeps.grid import Job
 from ..sweeps.summary import read_finished, rows_of
 
 SHADES = {**PALETTE, "none": "0.6"}  # by supervision; "none": the AUC is that of leave-one-out attribution
 NAMES = {"weak": "weakly supervised", "none": "no attention"}
+
+ACCURACY = "accuracy on all test graphs (%)"
 
 Row = Mapping[str, Any]
 
@@ -71,16 +74,28 @@ def networks_figure(networks: Mapping[str, Sequence[Row]]) -> Figure | None:
     figure = Figure(figsize=(7.2, 0.6 + 2.7 * len(drawn)), dpi=130, layout="constrained")
     for (task, rows), panels in zip(drawn.items(), figure.subplots(len(drawn), 2, squeeze=False), strict=True):
         for axes, zoomed in zip(panels, (False, True), strict=True):
-            for row in rows:
-                if not zoomed or row["auc"] >= ZOOM[0]:
-                    axes.plot(row["auc"], row["all"], "o", color=SHADES[row["attention"]], ms=4, alpha=0.5, mew=0)
-            axes.set_xlim(ZOOM if zoomed else (-3, 103))
-            finish_panel(axes, "accuracy on all test graphs (%)", "attention AUC (%)" + ", zoom" * zoomed)
-        panels[0].axvspan(*ZOOM, color="0.92", linewidth=0, zorder=0)
-        panels[0].set_title(task, loc="left", fontsize=11, fontweight="bold")
+            draw_networks(axes, rows, zoomed)
+        name_panel(panels[0], task)
     kinds = [kind for kind in SHADES if any(row["attention"] == kind for rows in drawn.values() for row in rows)]
     handles = [
         Line2D([], [], linestyle="", marker="o", color=SHADES[kind], label=NAMES.get(kind, kind)) for kind in kinds
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure
+
+
+def draw_networks(axes: Axes, rows: Sequence[Row], zoomed: bool) -> None:
+    """Draws accuracy on all test graphs against attention AUC, one mark per network.
+
+    Args:
+      axes: where to draw.
+      rows: rows with "auc", "all" (accuracy) and "attention" (supervision, one of `SHADES`).
+      zoomed: show AUCs above 95 % alone; otherwise they are shaded.
+    """
+    for row in rows:
+        if not zoomed or row["auc"] >= ZOOM[0]:
+            axes.plot(row["auc"], row["all"], "o", color=SHADES[row["attention"]], ms=4, alpha=0.5, mew=0)
+    if not zoomed:
+        axes.axvspan(*ZOOM, color="0.92", linewidth=0, zorder=0)
+    axes.set_xlim(ZOOM if zoomed else (-3, 103))
+    finish_panel(axes, ACCURACY, "attention AUC (%)" + ", zoom" * zoomed)

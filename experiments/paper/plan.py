@@ -24,7 +24,7 @@ SEEDS_PER_JOB = {"colors": 10, "tu": 5}  # small networks train at once in one p
 DRAWS = ("--data-seeds", "3")  # of training graphs of TU data sets
 DATASETS = ("PROTEINS", "COLLAB", "DD-200", "DD-300")
 STUDY = "initialization"
-NETWORKS = "networks.png"
+NETWORKS, FIGURE_3, QUALITATIVE = "networks.png", "figure3.png", "qualitative.png"
 RETRIES = 1  # of a run that fails
 
 # Rows of the tables, by preset. Table 3 includes those of Table 1.
@@ -67,7 +67,9 @@ TABLES: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
     "table2": (TASKS[3:], TABLE_2),
     "table3": (TASKS[:3], TABLE_3),
 }
-FIGURES = (TASKS[:2], {preset: TABLE_1[preset] for preset in ("unsupervised", "supervised", "weak")})
+LEARNED = ("unsupervised", "supervised", "weak")  # whose every network is a mark in Figure 3, panels a and f
+COMPARED = ("diffpool-gin", "global", "weak")  # whose first networks are the columns of the qualitative figure
+FIGURES = (TASKS[:3], {preset: TABLE_3[preset] for preset in dict.fromkeys((*LEARNED, *COMPARED))})
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,20 @@ def runs_of(paper: Paper, part: str) -> list[TaskRuns]:
     tasks, labels = TABLES.get(part, FIGURES)
     wanted = [preset for preset in labels if not paper.presets or preset in paper.presets]
     found = [(task, _jobs(task, paper.seeds_of(task), paper.data_dir)) for task in tasks if task in paper.tasks]
+    if part == "figures":
+        found = [(task, _of_figures(task, jobs)) for task, jobs in found]
     return [TaskRuns(task, labels, [job for job in jobs if job.preset in wanted]) for task, jobs in found]
+
+
+def _of_figures(task: str, jobs: Sequence[Job]) -> list[Job]:
+    """Returns the jobs of Figure 3, and those with the first seed of the rows of the qualitative figure."""
+    firsts, learned = first_jobs(jobs), LEARNED if task in TASKS[:2] else ()
+    return [job for job in jobs if job.preset in learned or (job.preset in COMPARED and job is firsts[job.preset])]
+
+
+def first_jobs(jobs: Sequence[Job]) -> dict[str, Job]:
+    """Returns the job with the first seed of every preset."""
+    return {job.preset: job for job in reversed(jobs)}
 
 
 @functools.cache

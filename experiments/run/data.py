@@ -67,6 +67,7 @@ class Data(NamedTuple):
       test_ids: for each draw, the graphs of the joined test subsets that its networks are tested on.
       feature_mean: mean that was subtracted from the features; empty if they are not normalized.
       feature_std: standard deviation that they were divided by.
+      segments: returns the superpixel of each pixel for an index of a test graph, if graphs are images.
     """
 
     splits: Mapping[str, GraphsTuple]
@@ -77,6 +78,7 @@ class Data(NamedTuple):
     test_ids: Sequence[Int[np.ndarray, " _"]] = ()
     feature_mean: Sequence[float] = ()
     feature_std: Sequence[float] = ()
+    segments: Callable[[int], Int[np.ndarray, "height width"]] | None = None
 
     def fingerprints(self) -> dict[str, str]:
         """Returns the fingerprints of all that results depend on, by name."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from jattn.io import write_atomically
 
+from .folder import MADE_AGAIN, RunError
 from .paper_scores import PaperScores
 from .results import TOGETHER, Results
 
@@ -71,6 +72,31 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, Any]], first: str = "") ->
         table.writeheader()
         table.writerows({name: f"{x:.6g}" if isinstance(x, float) else x for name, x in row.items()} for row in rows)
     write_atomically(file, lambda temporary: temporary.write_text(text.getvalue(), "utf-8"))
+
+
+def read_csv(file: Path) -> list[dict[str, Any]]:
+    """Returns the rows of a CSV file with headings, numbers as numbers; none if there is no file.
+
+    Raises:
+      RunError: a line does not have one cell per heading.
+    """
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        headings, *rows = list(csv.reader(lines)) or [[]]
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(headings):
+            raise RunError(f"{file}: line {number} has {len(row)} cells, expected {len(headings)}; {MADE_AGAIN}")
+    return [dict(zip(headings, map(_number, row), strict=True)) for row in rows]
+
+
+def _number(cell: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            pass
+    return cell
 
 
 def score_table(results: Results, paper: PaperScores, details: Sequence[str] = ()) -> str:

@@ -4,7 +4,7 @@ from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig
 from jattn.nn._chebyshev import Aggregation, chebyshev_terms
 from jattn.nn._convolution import ChebyGINConv
 from jattn.nn._diffpool import DiffPoolConfig
-from jattn.nn._network import PRECISIONS, Network, Output, Precision
+from jattn.nn._network import PRECISIONS, Network, Output, Precision, cluster_assignment
 from jattn.nn._scorers import ScorerConfig, normalize_target
 from jattn.nn._topology import (
     HIGHEST,
@@ -42,6 +42,7 @@ __all__ = [
     "Topology",
     "block_topology",
     "chebyshev_terms",
+    "cluster_assignment",
     "normalize_target",
     "sparse_topology",
 ]

@@ -15,7 +15,7 @@ from jattn.nn._topology import HIGHEST, BlockTopology, Topology
 
 @dataclass(frozen=True)
 class DiffPoolConfig:
-    """One DiffPool, placed before a convolution (Ying et al. 2018).
+    """One DiffPool, placed before a convolution (Ying et al. 2018). `cluster_assignment` has the clusters of nodes.
 
     Attributes:
       clusters: number of clusters of every graph, K; a graph may have fewer nodes.

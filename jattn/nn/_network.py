@@ -20,6 +20,7 @@ from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
 from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, scalars_allowed, sparse_topology
+from jattn.types import Params
 
 # How convolutions compute: in float32 at the highest precision of the device, in float32 at its default precision (TF32
 # on GPUs, bfloat16 products on TPUs), or in bfloat16.
@@ -281,3 +282,31 @@ def _drop_out(
     words = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(key, i), (pairs,), jnp.uint32))(ids)
     drawn = jax.lax.bitcast_convert_type(words, jnp.uint16).reshape(len(z), -1)[:, : z.shape[1]]
     return jnp.where(drawn >= round(rate * 2**16), z / (1 - rate), 0)
+
+
+def cluster_assignment(network: Network, params: Params, graph: GraphsTuple) -> Float[Array, "nodes clusters"]:
+    """The probabilities with which a network's first DiffPool assigns each node to each cluster, S of `DiffPoolConfig`.
+
+    Args:
+      network: the architecture.
+      params: its weights, without an axis of seeds.
+      graph: a padded `GraphsTuple`, as for the network. Rows of padding have no meaning.
+
+    Raises:
+      ValueError: the network has no DiffPool, or the graph is not padded.
+
+    >>> import jattn
+    >>> network = jattn.Network(filters=(8, 8), poolings=(None, jattn.DiffPoolConfig(clusters=3)))
+    >>> graph = jax.device_put(jattn.pad(jattn.from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])))
+    >>> params = network.init(jax.random.key(0), graph)["params"]
+    >>> cluster_assignment(network, params, graph)[:2].sum(axis=1).tolist()
+    [1.0, 1.0]
+    """
+    places = [i for i, pooling in enumerate(network.poolings) if isinstance(pooling, DiffPoolConfig)]
+    if not places:
+        raise ValueError(f"network: its poolings are {network.poolings}, expected a DiffPoolConfig among them")
+    _, state = network.apply(
+        {"params": params}, graph, capture_intermediates=lambda module, _: module.name == "assignment"
+    )
+    (scores,) = state["intermediates"][f"pool_{places[0]}"]["assignment"]["__call__"]
+    return nn.softmax(scores)

@@ -78,7 +78,8 @@ def attention_on_graphs(
         ends = np.stack([graphs.senders[edges], graphs.receivers[edges]], 1) - node[i]
         xy = stress_layout(int(graphs.n_node[i]), ends) if position is None else position[nodes]
         target = graphs.nodes["attention"][nodes] > 0
-        _draw_graph(axes, xy, ends, graphs.edges[edges], attention[nodes], node_mask[nodes], target)
+        colors = attention_colors(attention[nodes])
+        draw_graph(axes, xy, ends, graphs.edges[edges], colors, node_mask[nodes], target)
         axes.set_title(_title(name, graphs, i, prediction), fontsize=9)
     _draw_key(figure, rings=bool((graphs.nodes["attention"] > 0).any()))
     return figure
@@ -137,17 +138,17 @@ def _draw_key(figure: Figure, rings: bool) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 
-def _draw_graph(
+def draw_graph(
     axes: Axes,
     position: Float[np.ndarray, "nodes 2"],
     ends: Int[np.ndarray, "edges 2"],
     weights: Float[np.ndarray, " edges"],
-    attention: Float[np.ndarray, " nodes"],
+    colors: Float[np.ndarray, "nodes channels"],
     node_mask: Bool[np.ndarray, " nodes"],
-    target: Bool[np.ndarray, " nodes"],
+    ringed: Bool[np.ndarray, " nodes"],
 ) -> None:
-    area = np.clip(2500 / max(len(attention), 1), 14, 70)
-    colors = attention_colors(attention)
+    """Draws one graph: nodes in their colors, small and hollow where the mask is False, with rings around some."""
+    area = np.clip(2500 / max(len(colors), 1), 14, 70)
     forward = ends[:, 0] < ends[:, 1]  # each edge in one of its two directions
     ends, weights = ends[forward], weights[forward]
     opacity = 0.7 * relative_to_largest(weights) * np.where(node_mask[ends].all(1), 1, 0.4)
@@ -155,7 +156,7 @@ def _draw_graph(
     styles: list[tuple[Any, dict[str, Any]]] = [
         (~node_mask, {"s": 0.3 * area, "c": "white", "edgecolors": DROPPED, "linewidths": 0.6}),
         (node_mask, {"s": area, "c": colors[node_mask], "edgecolors": "0.35", "linewidths": 0.4}),
-        (target, {"s": 1.7 * area, "c": "none", "edgecolors": TARGET, "linewidths": 1.2}),
+        (ringed, {"s": 1.7 * area, "c": "none", "edgecolors": TARGET, "linewidths": 1.2}),
     ]
     for zorder, (nodes, style) in enumerate(styles, 2):
         axes.scatter(*position[nodes].T, zorder=zorder, **style)

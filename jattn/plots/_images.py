@@ -86,7 +86,7 @@ def attention_on_images(images: Sequence[SegmentedImage]) -> Figure:
     for image, text, panels in zip(images, texts, rows, strict=True):
         panels[0].set_ylabel(text, fontsize=9, rotation=0, ha="right", va="center", labelpad=6)
         if has_target:
-            _fill(panels[0], image.segments, attention_colors(image.target))
+            fill_superpixels(panels[0], image.segments, attention_colors(image.target))
         for name, channels, attention in zip(names, panels[has_target::2], panels[has_target + 1 :: 2], strict=True):
             _draw_variant(channels, attention, image, image.variants[name])
     _draw_headings(rows[0], names, has_target)
@@ -159,11 +159,11 @@ def _aspect_ratio(segments: Int[np.ndarray, "height width"]) -> float:
 
 def _draw_variant(channels: Axes, attention: Axes, image: SegmentedImage, variant: ImageAttention) -> None:
     rgb = np.broadcast_to(np.clip(np.nan_to_num(variant.channels), 0, 1), (len(variant.channels), 3))
-    _fill(channels, image.segments, rgb)
+    fill_superpixels(channels, image.segments, rgb)
     colors = attention_colors(variant.attention)
     colors[~variant.node_mask, 3] = 0  # shows the hatching behind
     attention.patch.set(**HATCHED)
-    _fill(attention, image.segments, colors)
+    fill_superpixels(attention, image.segments, colors)
     correct = variant.predicted == image.label
     answer = f"predicted {variant.predicted}" + ("" if correct else " ✗")
     attention.set_xlabel(answer, fontsize=9, labelpad=3, color="black" if correct else WRONG)
@@ -171,7 +171,9 @@ def _draw_variant(channels: Axes, attention: Axes, image: SegmentedImage, varian
         attention.spines[:].set(edgecolor=WRONG, linewidth=1.8)
 
 
-def _fill(axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np.ndarray, "nodes channels"]) -> None:
+def fill_superpixels(
+    axes: Axes, segments: Int[np.ndarray, "height width"], colors: Real[np.ndarray, "nodes channels"]
+) -> None:
     """Draws superpixels in their colors, with thin lines between them."""
     axes.imshow(colors[segments], interpolation="nearest")
     y, x = np.nonzero(segments[:, 1:] != segments[:, :-1])

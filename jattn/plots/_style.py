@@ -77,9 +77,10 @@ def draw_band(
     color: str,
     marker: str = "",
     label: str = "",
+    limits: tuple[float, float] = (0, 100),
 ) -> None:
-    """Draws a line through means, and a band of one standard deviation within 0 to 100 %."""
-    low, high = np.clip(mean - std, 0, 100), np.clip(mean + std, 0, 100)
+    """Draws a line through means, and a band of one standard deviation within limits, by default of percentages."""
+    low, high = np.clip(mean - std, *limits), np.clip(mean + std, *limits)
     if len(mean) == 1:  # too narrow for a band
         axes.vlines(x, low, high, color=color, alpha=0.4, linewidth=2)
     axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)

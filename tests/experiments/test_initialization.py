@@ -177,6 +177,7 @@ def test_a_study_shows_training_dynamics_and_pictures(tmp_path, capsys):
     }
     first = {row["cosine"]: float(row["auc"]) for row in table if row["epoch"] == "1"}
     assert first["1"] > 90 > 50 > first["-0.75"]
+    assert all(abs(float(row["current_cosine"]) - float(row["cosine"])) < 0.1 for row in table if row["epoch"] == "1")
     for picture in ("sigma-n3", "cosine-n3", "auc-n3", "good_share", "dynamics"):
         assert (out / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     shown = capsys.readouterr()

@@ -20,6 +20,7 @@ from jattn.nn import (
     ScorerConfig,
     Threshold,
     block_topology,
+    cluster_assignment,
     sparse_topology,
 )
 from jattn.nn._diffpool import dense_diff_pool
@@ -169,3 +170,27 @@ def test_leave_one_out_never_takes_subgraphs_for_it():
     graphs = make_graph(300, 0.01, 0)
     assert len(_large_and_sparse(NETWORKS["gcn"], graphs))
     assert not len(_large_and_sparse(NETWORKS["diffpool"], graphs))
+
+
+def test_the_assignment_of_clusters_is_that_of_the_first_diffpool():
+    graph = jax.device_put(pad([make_graph(5, 0.5, 0)]))
+    network = Network(filters=(4, 4, 4), poolings=(None, DiffPoolConfig(3), DiffPoolConfig(2)))
+    params = network.init(jax.random.key(0), graph)["params"]
+    scores = cluster_assignment(network, params, graph)
+    assert scores.shape == (len(graph.nodes["features"]), 3)
+    assert_close(scores[:5].sum(1), np.ones(5))
+    assert len(np.unique(np.asarray(scores[:5]).round(5), axis=0)) > 1
+
+    bias = jnp.array([0.0, 3.0, 0.0])
+    params["pool_1"]["assignment"] = jax.tree.map(
+        lambda array: bias if array.shape == (3,) else jnp.zeros_like(array), params["pool_1"]["assignment"]
+    )
+    assert_close(cluster_assignment(network, params, graph)[:5], np.tile(jax.nn.softmax(bias), (5, 1)))
+
+
+def test_a_network_without_diffpool_has_no_assignment():
+    graph = jax.device_put(pad([make_graph(2, 1.0, 0)]))
+    network = Network(filters=(4, 4))
+    params = network.init(jax.random.key(0), graph)["params"]
+    with pytest.raises(ValueError, match=r"network: its poolings are .*, expected a DiffPoolConfig"):
+        cluster_assignment(network, params, graph)
