@@ -12,17 +12,19 @@ Knyazev et al. 2019, Tables 1 and 3.
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jattn import datasets
 from jattn._options import expect_at_least, setting
-from jattn.datasets import generate_colors, published_colors
 
 from .run.command import Experiment
-from .run.data import Data
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.presets import ROBUST
 from .run.settings import EvaluationSettings, GeneratedData, Settings
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from .run.data import Data
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,14 @@ class ColorsData(GeneratedData):
         super().validate()
         expect_at_least(3, dimension=self.dimension)
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads or generates the data."""
+        from .run.data import Data
+
         if self.data_dir is not None:
-            return Data(published_colors(self.data_dir))
+            return Data(datasets.published_colors(self.data_dir))
         tests = self.test_graphs
-        return Data(generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed))
+        return Data(datasets.generate_colors(self.dimension, self.train_graphs, tests, tests, self.data_seed))
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Colors(Settings):
     data: ColorsData = ColorsData()
     evaluation: EvaluationSettings = EvaluationSettings()
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads or generates the data."""
         return self.data.load()
 

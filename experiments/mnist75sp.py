@@ -15,24 +15,26 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jraph import GraphsTuple
 
+from jattn import datasets, plots
 from jattn._options import expect_at_least, setting
-from jattn.datasets import label_map, mnist75sp
-from jattn.datasets._mnist75sp import MNIST75sp
-from jattn.plots import ImageAttention, SegmentedImage, attention_on_images, save
-from jattn.training import Predictions
 
 from .run.command import Experiment
-from .run.data import Data
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
-from .run.samples import NodeView
 from .run.settings import DataSettings, EvaluationSettings, Settings
-from .run.tables import title
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from jraph import GraphsTuple
+
+    from jattn.datasets._mnist75sp import MNIST75sp
+    from jattn.training import Predictions
+
+    from .run.data import Data
+    from .run.samples import NodeView
 
 DRAWN = (2, 7, 4, 0)  # digits whose first test image a run draws
 
@@ -64,9 +66,11 @@ class Mnist75sp(Settings):
     data: Mnist75spData = Mnist75spData()
     evaluation: EvaluationSettings = EvaluationSettings()
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads the data, with a validation split only if one is used."""
-        mnist = mnist75sp(
+        from .run.data import Data
+
+        mnist = datasets.mnist75sp(
             self.data.data_dir,
             train_images=self.data.train_images,
             validation=self.evaluation.validation or self.evaluation.best,
@@ -81,17 +85,21 @@ class Mnist75sp(Settings):
             view=lambda graphs: _view(mnist, graphs),
             feature_mean=mnist.mean.tolist(),
             feature_std=mnist.std.tolist(),
-            segments=lambda i: label_map(mnist.test_images[i]),
+            segments=lambda i: datasets.label_map(mnist.test_images[i]),
         )
 
 
-def _view(mnist: MNIST75sp, graphs: GraphsTuple) -> NodeView:
+def _view(mnist: "MNIST75sp", graphs: "GraphsTuple") -> "NodeView":
     """Where superpixels are and how bright, from their features."""
+    from .run.samples import NodeView
+
     features = graphs.nodes["features"] * mnist.std + mnist.mean
     return NodeView(position=features[:, [4, 3]] * [1, -1], channels=features[:, :3])
 
 
-def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path) -> None:
+def _draw_digits(
+    mnist: "MNIST75sp", subsets: "Mapping[str, GraphsTuple]", predictions: "Predictions", path: Path
+) -> None:
     """Draws the first seed's attention on the first image of some digits, in every subset.
 
     Args:
@@ -100,6 +108,8 @@ def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
       predictions: predictions for all subsets joined, arrays [seeds, ...].
       path: the picture.
     """
+    from .run.tables import title
+
     images, graphs = (
         (mnist.validation_images, mnist.splits["validation"])
         if "validation" in subsets
@@ -115,9 +125,10 @@ def _draw_digits(mnist: MNIST75sp, subsets: Mapping[str, GraphsTuple], predictio
             joined = slice(place * num_nodes + nodes.start, place * num_nodes + nodes.stop)
             channels = (subset.nodes["features"][nodes] * mnist.std + mnist.mean)[:, :3]
             predicted = int(predictions.prediction[0][place * len(label) + i].argmax())
-            variants[title(name)] = ImageAttention(channels, attention[joined], node_mask[joined], predicted)
-        rows.append(SegmentedImage(label_map(images[i]), graphs.nodes["attention"][nodes], int(label[i]), variants))
-    save(attention_on_images(rows), path)
+            variants[title(name)] = plots.ImageAttention(channels, attention[joined], node_mask[joined], predicted)
+        segments = datasets.label_map(images[i])
+        rows.append(plots.SegmentedImage(segments, graphs.nodes["attention"][nodes], int(label[i]), variants))
+    plots.save(plots.attention_on_images(rows), path)
 
 
 SUPERVISED = with_changes(

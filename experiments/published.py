@@ -12,18 +12,13 @@ import sys
 import time
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import jax
 import numpy as np
 import tyro
-from jraph import GraphsTuple
 
-from jattn.datasets import mnist75sp, published_colors, published_triangles
-from jattn.evaluation import evaluate, join
-from jattn.io import PublishedModel, load_published
-from jattn.training import predict_seeds
-from jattn.types import Task
+from jattn import datasets, evaluation, io, training
+from jattn._choices import Task
 
 from .run.command_line import call
 from .run.devices import configure_jax
@@ -32,6 +27,9 @@ from .run.paths import local_path
 from .run.program import as_typed, program
 from .run.results import TOGETHER, subset_scores
 from .run.tables import as_text
+
+if TYPE_CHECKING:  # a command line is read without jax
+    from jraph import GraphsTuple
 
 
 def print_scores(
@@ -50,7 +48,7 @@ def print_scores(
     results = {}
     try:
         folder, data_dir = local_path("folder", folder), local_path("--data-dir", data_dir)
-        for name, model in load_published(folder).items():
+        for name, model in io.load_published(folder).items():
             start = time.perf_counter()
             statistics = model.feature_mean, model.feature_std
             subsets = _subsets(model.config["dataset"], _input_columns(model), data_dir, *statistics)
@@ -67,30 +65,33 @@ def print_scores(
 @functools.cache
 def _subsets(
     data_set: str, columns: int, data_dir: Path, mean: tuple[float, ...] | None, std: tuple[float, ...] | None
-) -> dict[str, GraphsTuple]:
+) -> "dict[str, GraphsTuple]":
     """The test subsets that models of so many input columns read, normalized by what belongs to them."""
     match data_set:
         case "colors-3":
-            splits = published_colors(data_dir)
+            splits = datasets.published_colors(data_dir)
         case "triangles":
-            splits = published_triangles(data_dir, degree_columns=columns)
+            splits = datasets.published_triangles(data_dir, degree_columns=columns)
         case "mnist-75sp":
             mean_array, std_array = (None if values is None else np.array(values) for values in (mean, std))
-            splits = mnist75sp(data_dir, train_images=1, mean=mean_array, std=std_array).splits
+            splits = datasets.mnist75sp(data_dir, train_images=1, mean=mean_array, std=std_array).splits
         case _:
             raise ValueError(f"data set {data_set!r} is not known, expected 'colors-3', 'triangles' or 'mnist-75sp'")
     return {name: split for name, split in splits.items() if name not in ("train", "validation")}
 
 
-def _input_columns(model: PublishedModel) -> int:
+def _input_columns(model: "io.PublishedModel") -> int:
     first = model.params["conv_0"]["hidden_layer" if model.network.hidden else "linear"]
     return first["kernel"].shape[0]
 
 
-def _scores(model: PublishedModel, subsets: dict[str, GraphsTuple]) -> dict[str, float]:
+def _scores(model: "io.PublishedModel", subsets: "dict[str, GraphsTuple]") -> dict[str, float]:
+    import jax
+
     one_seed = jax.tree.map(lambda array: array[None], model.params)
     task: Task = "regression" if model.network.outputs == 1 else "classification"
-    scores = subset_scores(evaluate(predict_seeds(model.network, one_seed, join(subsets)), subsets, task))
+    predictions = training.predict_seeds(model.network, one_seed, evaluation.join(subsets))
+    scores = subset_scores(evaluation.evaluate(predictions, subsets, task))
     accuracies = {name: scores[name].accuracy.mean for name in subsets}
     aucs = {f"auc_{i}": auc.mean for i, auc in enumerate(scores[TOGETHER].attention_auc)}
     return {name: round(value, 4) for name, value in (accuracies | aucs).items()}

@@ -13,19 +13,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
-from .reports.runs import RunReport, write_report
 from .run.command_line import parse_settings
 from .run.errors import expect_no_empty, fail
-from .run.folder import RunError, read_config
+from .run.folder import REPORT, RunError, read_config
 from .run.groups import Checked
 from .run.paths import local_path
 from .run.program import as_typed, program
-from .run.protocol import REPORT
 from .sweeps.grid import EXPERIMENTS, find
+
+if TYPE_CHECKING:  # a command line is read without matplotlib
+    from .reports.runs import RunReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str]) -> None:
     """Writes the report that a command line asks for."""
     expect_no_empty(arguments)
     report = parse_settings(Report, arguments, program("report"), as_typed(__doc__ or ""))
+    from .reports.runs import write_report
+
     out = report.out or (report.runs[0] / REPORT if len(report.runs) == 1 else Path(REPORT))
     try:
         write_report([with_figures(run) for run in report.runs], out)
@@ -63,8 +66,10 @@ def main(arguments: Sequence[str]) -> None:
     print(out)
 
 
-def with_figures(folder: Path) -> RunReport:
+def with_figures(folder: Path) -> "RunReport":
     """Returns what a report shows of a run, with the paper's figures if its settings are those of a preset."""
+    from .reports.runs import RunReport
+
     config = read_config(folder)
     if config is None or config.experiment not in EXPERIMENTS:
         return RunReport(folder, {})

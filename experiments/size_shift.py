@@ -15,18 +15,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jattn import datasets
+from jattn import graphs as jattn_graphs
 from jattn._options import setting
-from jattn.datasets import size_shift_ids
-from jattn.graphs import select_graphs
 
 from .run.command import Experiment
-from .run.data import Data
 from .run.groups import with_changes
-from .run.tuning import TunableSettings, tune
-from .tu import CollectionData, TUAttention, class_count, draw_small, named_dataset, presets_of
+from .run.tunable import TunableSettings
+from .tu import CollectionData, TUAttention, choose, class_count, draw_small, named_dataset, presets_of
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from .run.data import Data
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,14 @@ class SizeShiftData(CollectionData):
     test_percent: float = setting(10.0, "data")
     """Share of the graphs to test on, the largest."""
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads the data: the smallest graphs and the largest."""
+        from .run.data import Data
+
         graphs = self.graphs()
-        ids = size_shift_ids(graphs.n_node, self.train_percent, self.test_percent)
+        ids = datasets.size_shift_ids(graphs.n_node, self.train_percent, self.test_percent)
         return Data(
-            {name: select_graphs(graphs, chosen) for name, chosen in ids.items()},
+            {name: jattn_graphs.select_graphs(graphs, chosen) for name, chosen in ids.items()},
             outputs=class_count(graphs),
             draw=lambda *arguments: draw_small(np.arange(len(ids["test"])), *arguments),
         )
@@ -56,7 +61,7 @@ class SizeShift(TunableSettings):
     data: SizeShiftData = SizeShiftData()
     attention: TUAttention = TUAttention()
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads the data: the smallest graphs and the largest."""
         return self.data.load()
 
@@ -78,7 +83,7 @@ def experiment(dataset: str) -> Experiment:
         task="classification",
         folder_name=Path(dataset).stem.lower(),
         details=("matthews_correlation", "balanced_accuracy", "majority_accuracy", "nodes_kept", "graphs_emptied"),
-        choose=tune,
+        choose=choose,
     )
 
 

@@ -12,15 +12,17 @@ Knyazev et al. 2019, Tables 1 and 3.
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jattn.datasets import generate_triangles, published_triangles
+from jattn import datasets
 
 from .run.command import Experiment
-from .run.data import Data
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.settings import EvaluationSettings, GeneratedData, Settings
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from .run.data import Data
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,14 @@ class Triangles(Settings):
     data: GeneratedData = GeneratedData()
     evaluation: EvaluationSettings = EvaluationSettings()
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads or generates the data."""
+        from .run.data import Data
+
         data = self.data
         if data.data_dir is not None:
-            return Data(published_triangles(data.data_dir))
-        return Data(generate_triangles(data.train_graphs, data.test_graphs, data.test_graphs, data.data_seed))
+            return Data(datasets.published_triangles(data.data_dir))
+        return Data(datasets.generate_triangles(data.train_graphs, data.test_graphs, data.test_graphs, data.data_seed))
 
 
 SUPERVISED = with_changes(

@@ -18,25 +18,30 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from jaxtyping import Int
-from jraph import GraphsTuple
 
+from jattn import datasets, graphs
 from jattn._options import expect_at_least, setting
-from jattn.datasets import size_split_ids, tu_data, tu_graphs
-from jattn.graphs import select_graphs
-from jattn.training import Predictions
 
 from .run.command import Experiment
-from .run.data import Data, draw_examples
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.paths import local_path
 from .run.program import program
 from .run.settings import AttentionSettings, DataSettings, Settings
-from .run.tuning import TunableSettings, tune
+from .run.tunable import Tunable, TunableSettings
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from jraph import GraphsTuple
+
+    from jattn.training import Predictions
+
+    from .run.data import Data
+    from .run.results import Tuned
+    from .run.stages import StageTrainer
 
 Configured = TypeVar("Configured", bound=Settings)
 
@@ -61,9 +66,10 @@ class CollectionData(DataSettings):
         if self.dataset.startswith("~"):
             object.__setattr__(self, "dataset", str(local_path("dataset", Path(self.dataset))))
 
-    def graphs(self) -> GraphsTuple:
+    def graphs(self) -> "GraphsTuple":
         """Reads all graphs of the data set."""
-        return tu_graphs(tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir), self.attributes)
+        source = datasets.tu_data(SOURCES.get(self.dataset, self.dataset), self.data_dir)
+        return datasets.tu_graphs(source, self.attributes)
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,16 @@ class TUData(CollectionData):
         expect_at_least(1, max_nodes=self.max_nodes, train_graphs=self.train_graphs, data_seeds=self.data_seeds)
         expect_at_least(0, data_seed=self.data_seed)
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads the data: training graphs of all draws, and test graphs of all draws."""
-        graphs = self.graphs()
-        n_node = graphs.n_node
+        from .run.data import Data
+
+        collection = self.graphs()
+        n_node = collection.n_node
         max_nodes = self.max_nodes if self.max_nodes is not None else int(np.median(n_node))
         try:
             draws = [
-                size_split_ids(n_node, max_nodes, self.train_graphs, seed)
+                datasets.size_split_ids(n_node, max_nodes, self.train_graphs, seed)
                 for seed in range(self.data_seed, self.data_seed + self.data_seeds)
             ]
         except ValueError as error:
@@ -100,15 +108,15 @@ class TUData(CollectionData):
         ids = {name: np.unique(np.concatenate([draw[name] for draw in draws])) for name in ("train", "test")}
         train_ids, test_ids = ([np.searchsorted(ids[name], draw[name]) for draw in draws] for name in ids)
         return Data(
-            {name: select_graphs(graphs, chosen) for name, chosen in ids.items()},
-            outputs=class_count(graphs),
+            {name: graphs.select_graphs(collection, chosen) for name, chosen in ids.items()},
+            outputs=class_count(collection),
             draw=lambda *arguments: draw_small(test_ids[0], *arguments),
             train_ids=train_ids,
             test_ids=test_ids,
         )
 
 
-def class_count(graphs: GraphsTuple) -> int:
+def class_count(graphs: "GraphsTuple") -> int:
     """Returns the number of classes of graphs."""
     return int(graphs.globals["label"].max()) + 1
 
@@ -140,15 +148,17 @@ class TU(TunableSettings):
                 "a study would train on graphs that another draw tests"
             )
 
-    def load(self) -> Data:
+    def load(self) -> "Data":
         """Reads the data: training graphs of all draws, and test graphs of all draws."""
         return self.data.load()
 
 
 def draw_small(
-    test_ids: Int[np.ndarray, " chosen"], subsets: Mapping[str, GraphsTuple], predictions: Predictions, path: Path
+    test_ids: Int[np.ndarray, " chosen"], subsets: "Mapping[str, GraphsTuple]", predictions: "Predictions", path: Path
 ) -> None:
     """Draws the first network's attention on some of its test graphs: small ones of which nodes are kept."""
+    from .run.data import draw_examples
+
     n_node = subsets["test"].n_node
     node_graph = np.repeat(np.arange(len(n_node)), n_node)
     keeps_nodes = np.bincount(node_graph, np.asarray(predictions.node_masks[0][0]), len(n_node)) > 0
@@ -216,8 +226,15 @@ def experiment(dataset: str) -> Experiment:
         task="classification",
         folder_name=Path(dataset).stem.lower(),
         details=("balanced_accuracy", "majority_accuracy", "nodes_kept", "graphs_emptied"),
-        choose=tune,
+        choose=choose,
     )
+
+
+def choose(settings: Tunable, stages: "StageTrainer", outputs: int) -> "tuple[Tunable, Tuned | None]":
+    """The best settings that a study finds; unchanged if there is no study."""
+    from .run.tuning import tune
+
+    return tune(settings, stages, outputs)
 
 
 def experiment_of(arguments: Sequence[str]) -> Experiment:

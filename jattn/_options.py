@@ -6,7 +6,6 @@ import operator
 from dataclasses import field
 from typing import Any, Literal, TypeVar, cast, get_args
 
-import jax.numpy as jnp
 import numpy as np
 
 # What a setting changes: "nothing" but how and where a run runs; the "location" that data are read from; the "data" of
@@ -70,7 +69,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
         array = np.asarray(values)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: expected an array of real numbers, its rows of equal length ({error})") from error
-    if array.dtype.kind not in "buif" and not jnp.issubdtype(array.dtype, jnp.floating):  # the latter: bfloat16
+    if array.dtype.kind not in "buif" and not _is_real(array.dtype):  # such as bfloat16
         of_text = "; make numbers of text first, such as one-hot columns" if array.dtype.kind in "US" else ""
         raise ValueError(f"{name}: expected an array of real numbers, got {array.dtype}{of_text}")
     return array
@@ -87,12 +86,19 @@ def as_int(name: str, value: Any) -> int:
 def as_float(name: str, value: Any) -> float:
     """A real number of Python, numpy or jax as Python's float; raises `ValueError` for anything else."""
     is_number = isinstance(value, int | float) or (
-        hasattr(value, "dtype") and np.ndim(value) == 0 and jnp.issubdtype(value.dtype, jnp.number)
+        hasattr(value, "dtype") and np.ndim(value) == 0 and _is_real(value.dtype)
     )
     is_number &= not np.iscomplexobj(value)
     if _is_flag(value) or not is_number:
         raise ValueError(f"{name}: expected a number, got {value!r}")
     return float(value)
+
+
+def _is_real(dtype: Any) -> bool:
+    """Whether a type is one of real numbers, among them those that numpy lacks."""
+    import jax.numpy as jnp  # here, so that a command line is read without jax
+
+    return bool(jnp.issubdtype(dtype, jnp.number) and not jnp.issubdtype(dtype, jnp.complexfloating))
 
 
 def _is_flag(value: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jattn._choices import Precision
 from jattn._cost_model import cost_model
 from jattn._options import expect_at_least, expect_seeds, setting
-from jattn.nn import Precision
 from jattn.plots._style import CURVES
 
 from ..colors import GIN, PRESETS, Colors

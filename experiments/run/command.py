@@ -2,27 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
+from jattn._choices import Task
 
-from jattn.training._devices import ALL_KNOW
-from jattn.types import Task
-
-from ..reports.runs import RunReport, write_report
-from . import protocol
 from .command_line import late_decays, parse
-from .data import Data
 from .devices import configure_jax, exit_for_others, exit_process_lost, is_xla_error
 from .errors import fail
-from .folder import RunConfig, RunError
 from .groups import flag, flat, name_flag
 from .identity import is_of_preset
-from .output import note, print_results
 from .paper_scores import PaperScores
 from .program import as_typed, program
 from .settings import Settings
-from .signals import exit_on_signal
+
+if TYPE_CHECKING:  # a command line is read without what a run needs
+    from . import protocol
+    from .data import Data
 
 
 @dataclass(frozen=True)
@@ -46,11 +41,11 @@ class Experiment:
     about: str
     presets: Mapping[str, Any]
     paper: Mapping[str, PaperScores]
-    data: Callable[[Any], Data]
+    data: "Callable[[Any], Data]"
     task: Task = "regression"
     folder_name: str = ""
     details: Sequence[str] = ()
-    choose: protocol.Choose | None = None
+    choose: "protocol.Choose | None" = None
     variants: Mapping[str, str] = field(default_factory=dict)
 
     def paper_scores(self, preset: str, settings: Settings | Mapping[str, Any]) -> PaperScores:
@@ -71,6 +66,8 @@ class Experiment:
     def main(self, arguments: Sequence[str]) -> None:
         """Runs the experiment with the settings of a command line."""
         preset, settings = self.parse(arguments)
+        from .output import note
+
         configure_jax(settings.run, settings.processes)
         for name, why in late_decays(settings).items():
             note(f"warning: {flag(name)}: {why}", settings.run.quiet)
@@ -83,6 +80,16 @@ class Experiment:
           preset: the name of the settings, and part of the folder's name if they don't name one.
           settings: the preset's settings, perhaps with changes.
         """
+        import jax
+
+        from jattn.training._devices import ALL_KNOW
+
+        from ..reports.runs import RunReport, write_report
+        from . import protocol
+        from .folder import RunConfig
+        from .output import print_results
+        from .signals import exit_on_signal
+
         config = RunConfig(self.name, preset, settings)
         name = "-".join(filter(None, [self.name, self.folder_name, preset]))
         figures = self.paper_scores(preset, settings)
@@ -108,7 +115,9 @@ class Experiment:
         if finished is not None:
             print_results(*finished, figures, self.details)
 
-    def _data(self, settings: Settings) -> Data:
+    def _data(self, settings: Settings) -> "Data":
+        from .folder import RunError
+
         try:
             return self.data(settings)
         except (ValueError, OSError) as error:

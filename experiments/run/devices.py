@@ -7,18 +7,18 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
-
-import jax
-from joblib import cpu_count
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from jattn._options import expect_at_least, setting
-from jattn.datasets._download import cache_folder
+from jattn.datasets._cache_folder import cache_folder
 
 from .errors import fail
 from .groups import Checked
 from .joining import AUTO, JoinError, expect_address, join
 from .paths import run_folder
+
+if TYPE_CHECKING:  # a command line is read without jax
+    import jax
 
 TRY_AGAIN = 75  # exit status of a failure that another attempt may not meet (os.EX_TEMPFAIL on Unix)
 
@@ -86,6 +86,8 @@ def configure_jax(run: RunSettings = RunSettings(), processes: ProcessSettings =
     Exits with a message if there are fewer devices, or none of the kind that JAX_PLATFORMS asks for, or if the
     processes do not find each other.
     """
+    import jax
+
     cores = _cpu_devices()
     with suppress(RuntimeError):  # jax has started already, as in a notebook: its devices are what they are
         jax.config.update("jax_num_cpu_devices", cores if run.devices == "all" else min(run.devices, cores))
@@ -111,14 +113,18 @@ def configure_jax(run: RunSettings = RunSettings(), processes: ProcessSettings =
 
 def _cpu_devices() -> int:
     """The number of CPU devices to make if all are requested: JAX_NUM_CPU_DEVICES, or else the CPU cores."""
+    from joblib import cpu_count
+
     requested = os.environ.get("JAX_NUM_CPU_DEVICES", "")
     if requested and int(requested) < 1:  # jax has refused what is no number when it was imported
         fail(f"JAX_NUM_CPU_DEVICES={requested}: expected at least 1; this machine has {cpu_count()} CPU cores")
     return int(requested) if requested else cpu_count()
 
 
-def _find_devices() -> list[jax.Device]:
+def _find_devices() -> "list[jax.Device]":
     """The devices of the platform that JAX_PLATFORMS names, or else of the best one."""
+    import jax
+
     try:
         devices = jax.devices()
     except (RuntimeError, AssertionError) as error:  # AssertionError: jax knows no driver of that kind
@@ -134,6 +140,8 @@ def _find_devices() -> list[jax.Device]:
 
 def is_xla_error(error: Exception) -> bool:
     """Whether XLA raised an error, as when another process is gone: its messages begin with a status."""
+    import jax
+
     return isinstance(error, jax.errors.JaxRuntimeError) or re.match("[A-Z_]+: ", str(error)) is not None
 
 

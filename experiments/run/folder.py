@@ -32,7 +32,7 @@ from .groups import flat
 from .identity import DATA, Difference, growing, settings_differences
 from .identity import RESULTS as OF_RESULTS
 
-CONFIG, RESULTS = "config.json", "results.json"
+CONFIG, RESULTS, REPORT = "config.json", "results.json", "report.html"
 CONFIG_FORMAT, RESULTS_FORMAT = 2, 1
 MADE_AGAIN = "remove it, and the same command makes it again"  # how messages about a damaged file end
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")  # whose versions config.json has

@@ -9,16 +9,18 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from jattn._options import Affects
-from jattn.io import describe, network_from, to_jsonable
-from jattn.nn import Network
+from jattn.io import to_jsonable
 from jattn.training import TrainConfig
 
 from .groups import entries, flat
+
+if TYPE_CHECKING:
+    from jattn.nn import Network
 
 RESULTS: tuple[Affects, ...] = ("training", "evaluation")  # what a run's results depend on besides its data
 DATA: tuple[Affects, ...] = ("location", "data")
@@ -124,7 +126,7 @@ def key_of(names: Collection[str], settings: Any, data: Mapping[str, str]) -> st
     return hashlib.sha256(json.dumps([changed, dict(data)], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def training_identity(network: Network, config: TrainConfig | None = None, **others: Any) -> dict[str, Any]:
+def training_identity(network: "Network", config: TrainConfig | None = None, **others: Any) -> dict[str, Any]:
     """The identity of trained weights.
 
     Args:
@@ -132,6 +134,8 @@ def training_identity(network: Network, config: TrainConfig | None = None, **oth
       config: how they were trained.
       others: further entries, such as epochs and seeds; `data` holds fingerprints of the data, by name.
     """
+    from jattn.io import describe
+
     trained = {} if config is None else {"training": _training(config)}
     return {"network": to_jsonable(describe(network)), **trained, **to_jsonable(others)}
 
@@ -193,6 +197,8 @@ def _training(config: TrainConfig) -> dict[str, Any]:
 
 def _completed(there: Mapping[str, Any]) -> dict[str, Any]:
     """An identity with the defaults of settings that it lacks; unchanged if it has unknown ones."""
+    from jattn.io import describe, network_from
+
     found = dict(there)
     try:
         if "network" in found:

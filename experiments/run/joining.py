@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import jax
-
 AUTO = "auto"  # the address that a batch system names
 ADDRESS = re.compile(r"(?:\[[\da-fA-F:.]+\]|[^\s:/\[\]]+):(\d+)")
 GRACE = 60  # seconds after the time limit until jax itself ends a process, with many lines
@@ -38,6 +36,8 @@ def join(coordinator: str, processes: int | None, process: int | None, seconds: 
     Raises:
       JoinError: the processes can't meet.
     """
+    import jax
+
     where, who = coordinator, f"process {process} of {processes}, counted from 0"
     if coordinator == AUTO:
         variables = [f"{name}={os.environ[name]}" for name in SLURM_VARIABLES if name in os.environ]

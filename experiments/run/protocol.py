@@ -23,6 +23,7 @@ from jattn.types import Params, Task
 from . import pictures
 from .data import Data
 from .folder import (
+    REPORT,
     MetricsLog,
     Run,
     RunConfig,
@@ -42,7 +43,6 @@ from .signals import Terminated
 from .stages import StageTrainer
 from .tables import title
 
-REPORT = "report.html"
 MAX_LETTERS = 60  # of the name of a new folder, which may contain that of a data set
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from jattn.evaluation import mean_std
+from jattn import evaluation
 
 from .folder import MADE_AGAIN, RESULTS, RunError, read_results, write_results
 
@@ -184,7 +184,7 @@ def subset_scores(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, SubsetSc
 
 def pooled(scores: Sequence[MeanStd]) -> MeanStd:
     """Returns the score of the networks of several runs together."""
-    return as_mean_std(mean_std([value for score in scores for value in score.values]))
+    return as_mean_std(evaluation.mean_std([value for score in scores for value in score.values]))
 
 
 def _subset(found: Mapping[str, Any]) -> SubsetScores:

@@ -7,28 +7,20 @@ value of it affects: nothing, the data, training or evaluation.
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from jattn import nn
+from jattn._choices import Aggregation, Precision, Readout, Task, check_layers
 from jattn._options import expect_at_least, expect_seeds, setting
-from jattn.nn import (
-    Aggregation,
-    AttentionPoolingConfig,
-    DiffPoolConfig,
-    Network,
-    Precision,
-    Readout,
-    ScorerConfig,
-    Threshold,
-    TopK,
-)
 from jattn.training import TrainConfig
-from jattn.types import Task
 
 from .devices import ProcessSettings, RunSettings
 from .groups import Checked
 
+if TYPE_CHECKING:  # a command line is read without flax
+    Pooling = nn.AttentionPoolingConfig | nn.DiffPoolConfig
+
 Attention = Literal["none", "unsupervised", "supervised", "weak", "ground_truth"]
-Pooling = AttentionPoolingConfig | DiffPoolConfig
 
 
 @dataclass(frozen=True)
@@ -87,11 +79,11 @@ class ModelSettings(Checked):
     def validate(self) -> None:
         """Raises `ValueError` if a value is not allowed."""
         super().validate()
-        self.network(outputs=1)
+        check_layers(self)
 
-    def network(self, outputs: int, poolings: tuple[Pooling | None, ...] = ()) -> Network:
+    def network(self, outputs: int, poolings: "tuple[Pooling | None, ...]" = ()) -> "nn.Network":
         """The network, with a pooling before each convolution that has one."""
-        return Network(
+        return nn.Network(
             filters=self.filters,
             order=self.order,
             aggregation=self.aggregation,
@@ -168,15 +160,20 @@ class AttentionSettings(Checked):
             raise ValueError(f"clusters: DiffPool has no --attention {self.attention}; say --attention none")
         if self.restarts > 1 and self.attention in ("none", "ground_truth"):
             raise ValueError(f"restarts: --attention {self.attention} has no scorer to choose; leave it out")
-        if self.pooling_config() is not None and not self.pool_before:
+        if self.pools and not self.pool_before:
             wanted = f"--clusters {self.clusters}" if self.attention == "none" else f"--attention {self.attention}"
             raise ValueError(f"pool_before: {wanted} needs at least one pooling")
 
-    def pooling_config(self) -> Pooling | None:
+    @property
+    def pools(self) -> bool:
+        """Whether there is any pooling: by attention, or DiffPool."""
+        return self.attention != "none" or self.clusters is not None
+
+    def pooling_config(self) -> "Pooling | None":
         """The pooling: by attention, DiffPool, or none."""
         if self.attention == "none":
-            return None if self.clusters is None else DiffPoolConfig(self.clusters)
-        scorer = ScorerConfig(
+            return None if self.clusters is None else nn.DiffPoolConfig(self.clusters)
+        scorer = nn.ScorerConfig(
             kind="ground_truth" if self.attention == "ground_truth" else self.scorer,
             hidden=self.scorer_hidden,
             filters=self.scorer_hidden,
@@ -184,18 +181,21 @@ class AttentionSettings(Checked):
             init=self.init,
             scale=self.init_scale,
         )
-        select = Threshold(self.threshold) if self.pooling == "threshold" else TopK(self.ratio)
-        return AttentionPoolingConfig(select, scorer, self.score_from, self.softmax, self.renormalize)
+        select = nn.Threshold(self.threshold) if self.pooling == "threshold" else nn.TopK(self.ratio)
+        return nn.AttentionPoolingConfig(select, scorer, self.score_from, self.softmax, self.renormalize)
 
-    def poolings(self, layers: int) -> tuple[Pooling | None, ...]:
-        """The pooling before each of `layers` convolutions; empty if there is no pooling at all.
-
-        Raises:
-          ValueError: a convolution in `pool_before` does not exist, or has no previous features to score from.
-        """
+    def poolings(self, layers: int) -> "tuple[Pooling | None, ...]":
+        """The pooling before each of `layers` convolutions; empty if there is no pooling at all."""
         pooling = self.pooling_config()
-        if pooling is None:
-            return ()
+        return () if pooling is None else tuple(pooling if i in self.pool_before else None for i in range(layers))
+
+    def expect_places(self, layers: int) -> None:
+        """Raises `ValueError` if one of `layers` convolutions can't have a pooling before it.
+
+        A convolution in `pool_before` may not exist, or have no previous features to score from.
+        """
+        if not self.pools:
+            return
         first, condition = 0, ""
         if self.attention != "none" and self.score_from == "previous":
             first, condition = 1, " with --score-from previous"
@@ -204,7 +204,6 @@ class AttentionSettings(Checked):
         for place in self.pool_before:
             if not first <= place < layers:
                 raise ValueError(f"pool_before: {place} is not allowed{condition}, expected {first} to {layers - 1}")
-        return tuple(pooling if i in self.pool_before else None for i in range(layers))
 
     @property
     def loss_weight(self) -> float:
@@ -363,19 +362,19 @@ class Settings(Checked):
 
     def validate(self) -> None:
         """Raises `ValueError` if groups contradict each other."""
-        self.network(outputs=1)
+        self.attention.expect_places(len(self.model.filters))
         if self.evaluation.leave_one_out_auc and self.attention.attention != "none":
             why = f"--attention {self.attention.attention} has an AUC of its own"
             raise ValueError(f"leave_one_out_auc: {why}; leave it out")
         if self.processes.coordinator is not None and self.run.devices != "all":
             raise ValueError("devices: with --coordinator each process uses all of its devices; leave it out")
 
-    def network(self, outputs: int) -> Network:
+    def network(self, outputs: int) -> "nn.Network":
         """The network, with its poolings."""
         poolings = self.attention.poolings(len(self.model.filters))
         return self.model.network(outputs, poolings)
 
-    def teacher(self, outputs: int) -> Network:
+    def teacher(self, outputs: int) -> "nn.Network":
         """The teacher: the same network without pooling."""
         return self.model.network(outputs)
 

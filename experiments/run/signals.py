@@ -7,10 +7,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import jax
-
-from jattn.training._devices import ProcessError
-
 from .errors import fail
 from .folder import RunError
 
@@ -46,6 +42,10 @@ def exit_on_signal() -> Iterator[None]:
     SIGTERM raises `Terminated`. The status is 143, 130, or 2 for such an error. If several processes run as one,
     SIGTERM to one of them waits for the next stage, where all of them end; a second one does not wait.
     """
+    import jax  # here, since a process that only waits for others does not need it
+
+    from jattn.training._devices import ProcessError
+
     several = jax.process_count() > 1
     _noted.clear()
 

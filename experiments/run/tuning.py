@@ -7,17 +7,14 @@ accuracy on the graphs left out. The study is kept in the run's folder, or in a 
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from jraph import GraphsTuple
 
 from jattn import plots
-from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.datasets import fold_ids
 from jattn.evaluation import accuracy, mean_std
 from jattn.graphs import select_graphs
@@ -28,7 +25,7 @@ from jattn.types import Task
 from . import pictures
 from .errors import fail
 from .folder import RunError
-from .groups import Checked, with_changes
+from .groups import with_changes
 from .identity import differences, fingerprint, growing, key_of, settings_differences, settings_of
 from .output import note
 from .pictures import try_to_write
@@ -36,64 +33,13 @@ from .results import Tuned, as_mean_std
 from .settings import Settings
 from .stages import StageTrainer
 from .tables import write_csv
+from .tunable import Tunable, TunableSettings
 
 if TYPE_CHECKING:  # importing optuna takes a second, which runs without a study need not wait for
     from optuna import Study, Trial
     from optuna.storages import RDBStorage
 
 STUDY_FORMAT = 2
-
-Tunable = TypeVar("Tunable", bound="TunableSettings")
-
-
-@dataclass(frozen=True)
-class TuningSettings(Checked):
-    """A study that chooses the settings of attention by cross-validation on the training graphs."""
-
-    tune: int = setting(0, "training", may_grow=True)
-    """Trials of the study, which chooses --threshold (or --ratio), --attention-weight and --scorer (linear or mlp),
-    before training on all training graphs and testing once; 0 for no study. To resume a study, repeat the command; with
-    more trials it makes the study longer."""
-    folds: int = setting(5, "training")
-    """Folds of the cross-validation."""
-    tune_seeds: int = setting(1, "training")
-    """Networks that each trial trains per fold."""
-    tune_init: bool = setting(False, "training")
-    """Also choose --init and --init-scale."""
-    storage: str | None = setting(None, "nothing")
-    """Database of the study, such as postgresql://USER@HOST/NAME or sqlite:////shared/study.db: machines that run the
-    same command with it share the study. By default a file in the run's folder."""
-
-    def validate(self) -> None:
-        """Raises `ValueError` if a value is not allowed, or has no effect without --tune."""
-        super().validate()
-        expect_at_least(0, tune=self.tune)
-        expect_at_least(2, folds=self.folds)
-        expect_at_least(1, tune_seeds=self.tune_seeds)
-        if self.storage is not None and urlsplit(self.storage).password:
-            raise ValueError(
-                "storage: leave the password out, since the run's folder keeps the address; databases' drivers read it "
-                "from a file or the environment, such as ~/.pgpass or PGPASSWORD"
-            )
-        for field in fields(self):
-            if not self.tune and getattr(self, field.name) != field.default:
-                raise ValueError(f"{field.name}: there is no study without --tune")
-
-
-@dataclass(frozen=True)
-class TunableSettings(Settings):
-    """Settings of experiments whose attention can be tuned."""
-
-    tuning: TuningSettings = TuningSettings()
-
-    def validate(self) -> None:
-        """Raises `ValueError` if groups contradict each other."""
-        super().validate()
-        expect_seeds(self.evaluation.seed, self.tuning.tune_seeds)
-        if self.tuning.tune and self.attention.attention == "none":
-            raise ValueError("tune: there is nothing to choose, since global pooling has no attention")
-        if self.tuning.tune and self.processes.coordinator is not None:
-            raise ValueError("tune: several processes can't run a study as one; let each run it, with the same storage")
 
 
 class Folds(NamedTuple):

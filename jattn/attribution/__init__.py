@@ -1,6 +1,5 @@
 """Leave-one-out attribution: the change in a graph's prediction when a node is removed."""
 
-from jattn.attribution._leave_one_out import LeaveOneOut, leave_one_out
-from jattn.attribution._whole_split import leave_one_out_seeds
+import lazy_loader
 
-__all__ = ["LeaveOneOut", "leave_one_out", "leave_one_out_seeds"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
+import scipy
 from jaxtyping import Array, Bool, Float, Int
 from jraph import GraphsTuple
 
@@ -125,7 +125,7 @@ def subgraph_batches(graph: GraphsTuple, network: Network, width: int, max_share
     return chunks
 
 
-def _nodes_within(graph: GraphsTuple, distances: list[int], max_share: float) -> scipy.sparse.csr_array | None:
+def _nodes_within(graph: GraphsTuple, distances: list[int], max_share: float) -> "scipy.sparse.csr_array | None":
     """For every node and its neighbors, how many of the distances they are within; None as in `subgraph_batches`."""
     nodes = len(graph.nodes["attention"])
     joined = np.ones(len(graph.senders), bool), (graph.receivers, graph.senders)

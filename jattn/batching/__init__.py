@@ -1,26 +1,5 @@
 """Batches of fixed size: packed on the host, kept on the device, gathered inside jit."""
 
-from jattn.batching._buckets import Bucket, DenseStorage, SparseStorage, power_of_2
-from jattn.batching._gather import Batch, DeviceDataset, device_put, gather, scatter
-from jattn.batching._packing import Packed, ell_width, evaluation_batches, pack, shuffled_batches, size_classes
-from jattn.batching._padding import drop_nodes, pad
+import lazy_loader
 
-__all__ = [
-    "Batch",
-    "Bucket",
-    "DenseStorage",
-    "DeviceDataset",
-    "Packed",
-    "SparseStorage",
-    "device_put",
-    "drop_nodes",
-    "ell_width",
-    "evaluation_batches",
-    "gather",
-    "pack",
-    "pad",
-    "power_of_2",
-    "scatter",
-    "shuffled_batches",
-    "size_classes",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

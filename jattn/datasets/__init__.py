@@ -4,34 +4,6 @@ Features are uint8 if they are 0 or 1, float32 otherwise. Attention and edge wei
 float32 if not all are integers. Graphs of images have a `Proximity` in place of listed edges.
 """
 
-from jattn.datasets._colors import generate_colors, published_colors
-from jattn.datasets._download import DownloadError
-from jattn.datasets._images import image_graphs
-from jattn.datasets._mnist75sp import mnist75sp
-from jattn.datasets._segments import Segmentation, label_map
-from jattn.datasets._size_splits import fold_ids, folds, size_shift_ids, size_split_ids, size_splits
-from jattn.datasets._triangles import generate_triangles, published_triangles
-from jattn.datasets._tu import TUData, read_tu
-from jattn.datasets._tu_collection import tu_data
-from jattn.datasets._tu_graphs import tu_graphs
+import lazy_loader
 
-__all__ = [
-    "DownloadError",
-    "Segmentation",
-    "TUData",
-    "fold_ids",
-    "folds",
-    "generate_colors",
-    "generate_triangles",
-    "image_graphs",
-    "label_map",
-    "mnist75sp",
-    "published_colors",
-    "published_triangles",
-    "read_tu",
-    "size_shift_ids",
-    "size_split_ids",
-    "size_splits",
-    "tu_data",
-    "tu_graphs",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

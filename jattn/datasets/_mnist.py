@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-from jattn.datasets._download import cache_folder, fetch
+from jattn.datasets._cache_folder import cache_folder
+from jattn.datasets._download import fetch
 
 TRAIN, TEST = 60_000, 10_000
 SIDE = 28  # pixels

@@ -18,7 +18,7 @@ from joblib import Parallel, cpu_count, delayed
 from tqdm import tqdm
 
 from jattn.datasets._array_cache import cached_arrays
-from jattn.datasets._download import cache_folder
+from jattn.datasets._cache_folder import cache_folder
 from jattn.datasets._segments import MNIST_75SP, Image, Segmentation, SuperpixelFeatures, superpixel_features
 
 VERSION = 1  # of cached files: raise it when the same settings give other superpixels

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from jattn.datasets._array_cache import cached_arrays
-from jattn.datasets._download import DownloadError, cache_folder, fetch
+from jattn.datasets._cache_folder import cache_folder
+from jattn.datasets._download import DownloadError, fetch
 from jattn.datasets._tu import TUData, read_tu, sources
 
 ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets/"

@@ -1,24 +1,5 @@
 """Evaluation: metrics, and the scores of many seeds on test subsets."""
 
-from jattn.evaluation._metrics import (
-    RegressionErrors,
-    accuracy,
-    attention_auc,
-    cosine_similarity,
-    matthews_correlation,
-    regression_errors,
-)
-from jattn.evaluation._scores import entered_masks, evaluate, join, mean_std
+import lazy_loader
 
-__all__ = [
-    "RegressionErrors",
-    "accuracy",
-    "attention_auc",
-    "cosine_similarity",
-    "entered_masks",
-    "evaluate",
-    "join",
-    "matthews_correlation",
-    "mean_std",
-    "regression_errors",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

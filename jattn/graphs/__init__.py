@@ -20,36 +20,6 @@ Other fields of nodes and globals belong to the user and are kept. Names that be
 Arrays are numpy's on the host, jax's on the device. `jraph.batch_np` joins several GraphsTuples into one.
 """
 
-from jattn.graphs._build import from_arrays, from_dense, from_networkx, select_graphs
-from jattn.graphs._check import (
-    GRAPH_ID,
-    TERMS,
-    check,
-    expect_one_tuple,
-    expect_padded,
-    expect_target,
-    expect_undirected,
-    expect_values,
-    labels,
-)
-from jattn.graphs._one_hot import OneHot
-from jattn.graphs._proximity import Proximity, list_edges
+import lazy_loader
 
-__all__ = [
-    "GRAPH_ID",
-    "TERMS",
-    "OneHot",
-    "Proximity",
-    "check",
-    "expect_one_tuple",
-    "expect_padded",
-    "expect_target",
-    "expect_undirected",
-    "expect_values",
-    "from_arrays",
-    "from_dense",
-    "from_networkx",
-    "labels",
-    "list_edges",
-    "select_graphs",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,18 +1,20 @@
 """Building GraphsTuples from arrays, adjacency matrices and networkx; selecting some graphs of a set."""
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import networkx as nx
 import numpy as np
-import scipy.sparse
+import scipy
 from jraph import GraphsTuple
 from numpy.typing import ArrayLike
 
 from jattn._options import as_float, as_numbers, expect_mask
 from jattn.graphs._check import check, expect_one_tuple
 from jattn.graphs._proximity import Proximity
+
+if TYPE_CHECKING:
+    import networkx
 
 
 def from_arrays(
@@ -68,7 +70,7 @@ def from_arrays(
 
 def from_dense(
     features: ArrayLike,
-    adjacency: ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix,
+    adjacency: "ArrayLike | scipy.sparse.sparray | scipy.sparse.spmatrix",
     *,
     attention: ArrayLike | None = None,
     label: float | None = None,
@@ -100,7 +102,7 @@ def from_dense(
 
 
 def from_networkx(
-    graph: nx.Graph,
+    graph: "networkx.Graph",
     *,
     features: str = "features",
     weight: str = "weight",
@@ -121,6 +123,7 @@ def from_networkx(
       ValueError: the graph is directed or a multigraph, there are no nodes, a node has no features, or as in
         `from_arrays`.
 
+    >>> import networkx as nx
     >>> triangle = nx.complete_graph(3)
     >>> nx.set_node_attributes(triangle, {node: [float(node)] for node in triangle}, "features")
     >>> from_networkx(triangle).n_edge.tolist()
@@ -195,12 +198,14 @@ def select_graphs(graphs: GraphsTuple, ids: ArrayLike | slice) -> GraphsTuple:
 
 def _expect_networkx(graph: Any) -> None:
     """Raises `ValueError` unless it is one undirected graph of networkx with nodes and without parallel edges."""
+    import networkx  # here, since few use it and it takes 0.1 s
+
     if isinstance(graph, list | tuple):
         raise ValueError(
             f"graph: expected one networkx.Graph, got a {type(graph).__name__} of {len(graph)}; "
             "jraph.batch_np([from_networkx(graph) for graph in graphs]) makes one GraphsTuple of them"
         )
-    if not isinstance(graph, nx.Graph):
+    if not isinstance(graph, networkx.Graph):
         raise ValueError(f"graph: expected a networkx.Graph, got {type(graph).__name__}")
     if graph.is_directed() or graph.is_multigraph():
         raise ValueError(

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy
 from jaxtyping import Num
 from jraph import GraphsTuple
-from scipy.sparse import coo_array
 
 from jattn._options import as_numbers
 from jattn.graphs._one_hot import OneHot
@@ -195,7 +195,7 @@ def _expect_symmetric(graphs: GraphsTuple) -> None:
         senders, receivers, weights = senders[edges], receivers[edges], weights[edges]
     # Compressed rows of A and of its transpose are made by counting, 5 times as fast as sorting the pairs. Entries that
     # are listed twice are added up.
-    matrix = coo_array((weights.astype(np.float64), (senders, receivers)), shape=(nodes, nodes)).tocsr()
+    matrix = scipy.sparse.coo_array((weights.astype(np.float64), (senders, receivers)), shape=(nodes, nodes)).tocsr()
     transposed = matrix.T.tocsr()
     arrays = [(getattr(matrix, name), getattr(transposed, name)) for name in ("indptr", "indices", "data")]
     if matrix.nnz == len(edges) and all(np.array_equal(*pair) for pair in arrays):

@@ -1,31 +1,5 @@
 """Files: atomic writing; a network in one file; ready-made models; the published models of the paper."""
 
-from jattn.io._files import read_arrays, to_jsonable, write_arrays, write_atomically, write_json
-from jattn.io._networks import describe, load_network, network_from, save_network
-from jattn.io._pretrained import (
-    PretrainedCard,
-    PretrainedScores,
-    load_pretrained,
-    pretrained_cards,
-    write_pretrained,
-)
-from jattn.io._published import PublishedModel, load_published
+import lazy_loader
 
-__all__ = [
-    "PretrainedCard",
-    "PretrainedScores",
-    "PublishedModel",
-    "describe",
-    "load_network",
-    "load_pretrained",
-    "load_published",
-    "network_from",
-    "pretrained_cards",
-    "read_arrays",
-    "save_network",
-    "to_jsonable",
-    "write_arrays",
-    "write_atomically",
-    "write_json",
-    "write_pretrained",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Bool, Float
 
+from jattn._choices import Aggregation
 from jattn._options import expect_one_of, set_numbers
-from jattn.nn._chebyshev import Aggregation
 from jattn.nn._scorers import Scorer, ScorerConfig, normalize_target
 from jattn.nn._topology import Softmax, Topology
 

@@ -7,17 +7,14 @@ With L = -D^{-1/2} A D^{-1/2}, the Laplacian rescaled by its largest eigenvalue 
 `chebyshev_filter` computes sum_k T_k x W_k in the order that multiplies fewer features by L.
 """
 
-from typing import Literal
-
 import jax.numpy as jnp
 from flax.typing import PrecisionLike
 from jaxtyping import Array, Float
 
+from jattn._choices import Aggregation
 from jattn._options import expect_at_least, expect_one_of
 from jattn.nn._kernels import masked_linear
 from jattn.nn._topology import HIGHEST, Topology
-
-Aggregation = Literal["mean", "sum"]
 
 
 def chebyshev_terms(

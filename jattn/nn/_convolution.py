@@ -10,7 +10,8 @@ from flax.linen.dtypes import promote_dtype
 from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from jattn.nn._chebyshev import Aggregation, chebyshev_filter
+from jattn._choices import Aggregation
+from jattn.nn._chebyshev import chebyshev_filter
 from jattn.nn._topology import Topology
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Float
 
+from jattn._choices import Aggregation
 from jattn._options import expect_at_least, set_numbers
-from jattn.nn._chebyshev import Aggregation
 from jattn.nn._convolution import ChebyGINConv
 from jattn.nn._topology import HIGHEST, BlockTopology, Topology
 

@@ -1,30 +1,26 @@
 """The network: convolutions, with poolings before some of them, a readout and an output map."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
-from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
+from jattn._choices import Aggregation, Precision, Readout, check_layers, expect_one_each
+from jattn._options import expect_at_least, set_numbers
 from jattn.graphs import GRAPH_ID, TERMS
 from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult
-from jattn.nn._chebyshev import Aggregation
 from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layouts, scatter_rows, smallest_fitting
 from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
-from jattn.nn._topology import HIGHEST, BlockTopology, Readout, Topology, scalars_allowed, sparse_topology
+from jattn.nn._topology import HIGHEST, BlockTopology, Topology, scalars_allowed, sparse_topology
 from jattn.types import Params
 
-# How convolutions compute: in float32 at the highest precision of the device, in float32 at its default precision (TF32
-# on GPUs, bfloat16 products on TPUs), or in bfloat16.
-Precision = Literal["highest", "default", "bfloat16"]
 PRECISIONS: dict[str, dict[str, Any]] = {
     "highest": {"dtype": None, "precision": HIGHEST},
     "default": {"dtype": None, "precision": jax.lax.Precision.DEFAULT},
@@ -103,21 +99,11 @@ class Network(nn.Module):
     precision: PrecisionLike = HIGHEST
 
     def __post_init__(self) -> None:
-        for name in ("filters", "poolings"):
-            if not isinstance(getattr(self, name), Sequence | np.ndarray) or isinstance(getattr(self, name), str):
-                raise ValueError(
-                    f"{name}: {getattr(self, name)!r} is not allowed, expected a tuple with one entry per convolution"
-                )
-        self.filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(self.filters))
+        expect_one_each("poolings", self.poolings)
         self.poolings = tuple(self.poolings)
-        set_numbers(self, ints=("order", "outputs"), floats=("dropout",), optional_ints=("hidden",))
-        expect_one_of("aggregation", self.aggregation, Aggregation)
-        expect_one_of("readout", self.readout, Readout)
-        if min(self.filters, default=0) < 1:
-            raise ValueError(f"filters: {self.filters} is not allowed, expected one positive number per convolution")
-        expect_at_least(1, order=self.order, outputs=self.outputs, hidden=self.hidden)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: {self.dropout} is not allowed, expected 0 or more and less than 1")
+        check_layers(self)
+        set_numbers(self, ints=("outputs",))
+        expect_at_least(1, outputs=self.outputs)
         self._check_poolings()
         super().__post_init__()
 

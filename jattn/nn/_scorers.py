@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jaxtyping import Array, Float
 
+from jattn._choices import Aggregation
 from jattn._options import expect_at_least, expect_one_of, set_numbers
-from jattn.nn._chebyshev import Aggregation
 from jattn.nn._convolution import ChebyGINConv, linear, linear_init
 from jattn.nn._topology import HIGHEST, SUM_OFFSET, Topology
 

@@ -28,13 +28,13 @@ from flax.typing import Dtype, PrecisionLike
 from jaxtyping import Array, Bool, Float, Int, Shaped
 from jraph import GraphsTuple
 
+from jattn._choices import Readout
 from jattn._cost_model import cost_model
 from jattn._options import expect_mask, expect_one_of
 from jattn.graphs import Proximity, expect_padded
 from jattn.nn._kernels import EllCoo, block_product, ell_coo_product, permute_rows, segment_max
 
 HIGHEST = jax.lax.Precision.HIGHEST
-Readout = Literal["sum", "mean", "max"]
 Softmax = Literal["clamped", "plain", "sink"]
 DEGREE_OFFSET = 1e-5  # inside the root of D^-1/2, so that an isolated node divides by more than 0
 SUM_OFFSET = 1e-7  # beside the sum of a softmax, so that an emptied graph has attention 0

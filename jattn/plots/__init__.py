@@ -4,20 +4,6 @@ Plots of one panel take `ax`, by default pyplot's current axes, and return the a
 `Figure`, which a notebook shows.
 """
 
-from jattn.plots._accuracy import accuracy_by_label, accuracy_by_size
-from jattn.plots._graphs import attention_on_graphs, save
-from jattn.plots._images import ImageAttention, SegmentedImage, attention_on_images
-from jattn.plots._style import ATTENTION
-from jattn.plots._training import training_curves
+import lazy_loader
 
-__all__ = [
-    "ATTENTION",
-    "ImageAttention",
-    "SegmentedImage",
-    "accuracy_by_label",
-    "accuracy_by_size",
-    "attention_on_graphs",
-    "attention_on_images",
-    "save",
-    "training_curves",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,24 +1,5 @@
 """Training: losses, one epoch as a pure function, many seeds in one program, devices and hosts."""
 
-from jattn.training._config import TrainConfig
-from jattn.training._epoch import Predictions, TrainFunctions, TrainState, make_predict, make_train
-from jattn.training._losses import attention_loss, auxiliary_loss, expect_of_task, task_loss
-from jattn.training._seeds import Epoch, Trainer, predict_seeds, prepare_seeds, train_seeds
+import lazy_loader
 
-__all__ = [
-    "Epoch",
-    "Predictions",
-    "TrainConfig",
-    "TrainFunctions",
-    "TrainState",
-    "Trainer",
-    "attention_loss",
-    "auxiliary_loss",
-    "expect_of_task",
-    "make_predict",
-    "make_train",
-    "predict_seeds",
-    "prepare_seeds",
-    "task_loss",
-    "train_seeds",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

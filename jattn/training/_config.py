@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
+from jattn._choices import Precision, Task
 from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers, setting
-from jattn.nn import Precision
-from jattn.types import Task
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from waiting import wait_until
 
 from jattn.datasets import DownloadError
 from jattn.datasets import _download as download
-from jattn.datasets._download import cache_folder, fetch
+from jattn.datasets._cache_folder import cache_folder
+from jattn.datasets._download import fetch
 
 HASH = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
 

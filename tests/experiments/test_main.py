@@ -25,6 +25,36 @@ def test_help_lists_every_command_and_imports_nothing_heavy():
     assert not {"jax", "numpy", "tyro", "matplotlib", "jattn"} & set(shown.stderr.split())
 
 
+def test_help_of_a_command_imports_nothing_heavy():
+    code = """
+import contextlib, io, sys
+from experiments.__main__ import main
+for name in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main([name, "--help"])
+print(*sys.modules)
+"""
+    light = ["colors", "triangles", "mnist75sp", "tu", "report", "sweep", "published"]
+    command = [sys.executable, "-c", code, *light]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(shown.stdout.split())
+    assert {f"experiments.{name}" for name in light} <= loaded
+    heavy = {
+        "jax",
+        "jraph",
+        "scipy",
+        "matplotlib",
+        "skimage",
+        "sklearn",
+        "orbax",
+        "optuna",
+        "networkx",
+        "pooch",
+        "joblib",
+    }
+    assert not heavy & loaded
+
+
 def test_the_version_is_that_of_the_library(capsys):
     command.main(["--version"])
     assert capsys.readouterr().out == f"jattn {jattn.__version__}\n"

@@ -13,7 +13,7 @@ import pytest
 
 from experiments import colors
 from experiments.run.folder import read_lines
-from jattn.datasets._download import cache_folder
+from jattn.datasets._cache_folder import cache_folder
 
 TINY = ["supervised", "--seeds", "1", "--epochs", "1", "--train-graphs", "8", "--test-graphs", "4", "--quiet"]
 OF_UNIX = {

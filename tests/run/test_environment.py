@@ -72,7 +72,7 @@ def test_a_report_that_fails_is_named_and_the_run_has_its_results(tmp_path, monk
     def fail(*arguments):
         raise RuntimeError("no room")
 
-    monkeypatch.setattr("experiments.run.command.write_report", fail)
+    monkeypatch.setattr("experiments.reports.runs.write_report", fail)
     monkeypatch.setattr("experiments.run.protocol.write_samples", fail)
     colors.EXPERIMENT.main([*TINY, "--out", str(tmp_path / "run")])
     shown = capsys.readouterr()
