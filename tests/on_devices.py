@@ -40,7 +40,8 @@ def main(file):
     results = {}
     for devices in COUNTS:
         jax.devices = lambda devices=devices: everything[:devices]
-        seeds_of_jattn._compiled_predict.cache_clear()
+        for cached in (seeds_of_jattn._compiled_epoch, seeds_of_jattn._compiled_init, seeds_of_jattn._compiled_predict):
+            cached.cache_clear()
         for seeds in SEEDS:
             losses = []
             for epoch in train_seeds(NETWORK, CONFIG, train, range(seeds), 4, 5):

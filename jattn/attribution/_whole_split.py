@@ -39,6 +39,7 @@ from jattn.graphs import Proximity, select_graphs
 from jattn.nn import Network, Output, SparseTopology
 from jattn.training._checks import num_seeds
 from jattn.training._devices import PARTS, SEEDS, devices_per_seed, shard_batches, shard_seeds, to_host
+from jattn.training._numbers import Selections, separate, with_selections
 from jattn.training._seeds import PROGRAMS, put_split, run_sequentially
 from jattn.types import Params, Task
 
@@ -82,13 +83,14 @@ def leave_one_out_seeds(
         _fill_in(result, is_khop, n_node, found, task)
 
     rest = np.flatnonzero(~is_khop)
+    structure, selections = separate(network)
     sequential = run_sequentially(network, graphs, costs.leave_one_out_rows)
     sizes = size_classes(graphs._replace(n_node=n_node[rest]))
     for packed in evaluation_batches(graphs, nodes, devices_per_seed(seeds), sizes, rest):
         batches, bucket = round_up(*packed) if rounded else packed
-        left_out = _compiled_copies(network, bucket, task, seeds, sequential, costs)
+        left_out = _compiled_copies(structure, bucket, task, seeds, sequential, costs)
         for piece in _pieces(batches, costs.progress_batches):
-            labels = to_host(left_out(params, split, piece))
+            labels = to_host(left_out(params, split, piece, selections))
             result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, labels, strict=True)))
             progress(int((piece >= 0).sum()))
     return result
@@ -227,9 +229,12 @@ def _compiled_khop(
 
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_copies(
-    network: Network, bucket: Bucket, task: Task, seeds: int, sequential: bool, costs: CostModel
+    structure: Network, bucket: Bucket, task: Task, seeds: int, sequential: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:
-    return shard_batches(_make_labels(network, bucket, task), seeds, sequential, costs)
+    def labels(params: Params, split: DeviceDataset, batches: Array, selections: Selections) -> LeaveOneOut:
+        return _make_labels(with_selections(structure, selections), bucket, task)(params, split, batches)
+
+    return shard_batches(labels, seeds, sequential, costs)
 
 
 def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:

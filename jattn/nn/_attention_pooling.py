@@ -12,6 +12,7 @@ from jattn._choices import Aggregation
 from jattn._options import expect_one_of, set_numbers
 from jattn.nn._scorers import Scorer, ScorerConfig, normalize_target
 from jattn.nn._topology import Softmax, Topology
+from jattn.types import AnyArray
 
 ScoreFrom = Literal["current", "previous"]
 # (alpha, topology before pooling) -> mask of the nodes to keep. Hashable, because networks are.
@@ -35,7 +36,12 @@ class Threshold:
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Mask of the nodes to keep."""
-        return topology.node_mask & (alpha > self.tau)
+        return above(self.tau, alpha, topology)
+
+
+def above(tau: Float[AnyArray, ""] | float, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
+    """Mask of the nodes with alpha > tau."""
+    return topology.node_mask & (alpha > tau)
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,18 @@ class TopK:
 
     def __call__(self, alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
         """Mask of the nodes to keep."""
-        size = topology.num_nodes
-        keep = size - jnp.round(size * jnp.float32(1 - self.ratio))
-        # Rows in order of graph, then of falling alpha, dropped nodes last; lexsort is stable, so the lower index wins.
-        order = jnp.lexsort((jnp.where(topology.node_mask, -alpha, jnp.inf), topology.node_graph))
-        place = jnp.zeros_like(order).at[order].set(jnp.arange(len(order)))
-        rank = place - topology.broadcast_to_nodes(jnp.cumsum(topology.n_node) - topology.n_node)
-        return topology.node_mask & (rank < topology.broadcast_to_nodes(keep.astype(rank.dtype)))
+        return largest(jnp.float32(1 - self.ratio), alpha, topology)
+
+
+def largest(dropped: Float[AnyArray, ""], alpha: Float[Array, " nodes"], topology: Topology) -> Bool[Array, " nodes"]:
+    """Mask of the nodes with the largest alpha of each graph; of N nodes, round(N dropped) are dropped."""
+    size = topology.num_nodes
+    keep = size - jnp.round(size * dropped)
+    # Rows in order of graph, then of falling alpha, dropped nodes last; lexsort is stable, so the lower index wins.
+    order = jnp.lexsort((jnp.where(topology.node_mask, -alpha, jnp.inf), topology.node_graph))
+    place = jnp.zeros_like(order).at[order].set(jnp.arange(len(order)))
+    rank = place - topology.broadcast_to_nodes(jnp.cumsum(topology.n_node) - topology.n_node)
+    return topology.node_mask & (rank < topology.broadcast_to_nodes(keep.astype(rank.dtype)))
 
 
 SELECTIONS: dict[str, type[Threshold] | type[TopK]] = {"threshold": Threshold, "topk": TopK}  # by name, in files

@@ -19,7 +19,7 @@ from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
 from jattn.nn._topology import HIGHEST, BlockTopology, Topology, scalars_allowed, sparse_topology
-from jattn.types import Params
+from jattn.types import AnyArray, Params
 
 PRECISIONS: dict[str, dict[str, Any]] = {
     "highest": {"dtype": None, "precision": HIGHEST},
@@ -138,7 +138,13 @@ class Network(nn.Module):
 
     @scalars_allowed
     def __call__(
-        self, graph: GraphsTuple, topology: Topology | None = None, *, train: bool = False, compact: bool = False
+        self,
+        graph: GraphsTuple,
+        topology: Topology | None = None,
+        *,
+        train: bool = False,
+        compact: bool = False,
+        dropout: Float[AnyArray, ""] | float | None = None,
     ) -> Output:
         """Runs the network.
 
@@ -152,6 +158,7 @@ class Network(nn.Module):
           compact: after an attention pooling, compute the rows of kept nodes alone where the topology has blocks: the
             same result, quicker where convolutions are wide. Not under `vmap`, which would run every layout of rows.
             No effect unless `can_compact`.
+          dropout: the rate of dropout, in place of the field's, if that is not 0.
 
         Raises:
           ValueError: the graph is not padded.
@@ -163,7 +170,7 @@ class Network(nn.Module):
         z, results = self._layers(0, nodes, graph.nodes.get(TERMS), compact=compact)
         if self.dropout and train:
             ids = graph.globals[GRAPH_ID] if GRAPH_ID in (graph.globals or {}) else jnp.arange(len(z))
-            z = _drop_out(z, self.dropout, self.make_rng("dropout"), ids)
+            z = _drop_out(z, self.dropout if dropout is None else dropout, self.make_rng("dropout"), ids)
         poolings = tuple(result for result in results if isinstance(result, PoolingResult))
         auxiliary = tuple(result for result in results if not isinstance(result, PoolingResult))
         return Output(self.head(z), poolings, auxiliary)
@@ -260,14 +267,15 @@ class Network(nn.Module):
 
 
 def _drop_out(
-    z: Float[Array, "graphs features"], rate: float, key: PRNGKeyArray, ids: Int[Array, " graphs"]
+    z: Float[Array, "graphs features"], rate: Float[AnyArray, ""] | float, key: PRNGKeyArray, ids: Int[Array, " graphs"]
 ) -> Float[Array, "graphs features"]:
     """Dropout of the features of each graph by its id alone: the other graphs and the devices do not matter."""
     # One draw of 32 bits serves two features. `jax.random.bernoulli` draws 32 bits for each, which takes twice as long.
     pairs = -(-z.shape[1] // 2)
     words = jax.vmap(lambda i: jax.random.bits(jax.random.fold_in(key, i), (pairs,), jnp.uint32))(ids)
     drawn = jax.lax.bitcast_convert_type(words, jnp.uint16).reshape(len(z), -1)[:, : z.shape[1]]
-    return jnp.where(drawn >= round(rate * 2**16), z / (1 - rate), 0)
+    least = jnp.minimum(jnp.round(jnp.float32(rate) * 2**16), 2**16 - 1).astype(jnp.uint16)
+    return jnp.where(drawn >= least, z * (1 / (1 - jnp.float32(rate))), 0)
 
 
 def cluster_assignment(network: Network, params: Params, graph: GraphsTuple) -> Float[Array, "nodes clusters"]:

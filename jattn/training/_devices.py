@@ -84,18 +84,18 @@ def shard_seeds(
 
 
 def shard_batches(
-    function: Callable[[Any, Any, Any], Any], seeds: int, sequential: bool, costs: CostModel
+    function: Callable[[Any, Any, Any, Any], Any], seeds: int, sequential: bool, costs: CostModel
 ) -> Callable[..., Any]:
-    """Compiles a function of weights, a split and batches [steps, entries] for batches [parts, steps, entries].
+    """Compiles a function of weights, a split, batches [steps, entries] and numbers; it takes [parts, steps, entries].
 
     Each part runs on its own device. The results of the function have to be 0 for graphs that are not in its batches.
     Seeds run as in `shard_seeds`.
     """
 
-    def sum_parts(params: Any, split: Any, batches: Any) -> Any:
-        return psum_shards(function(params, split, batches[0]))
+    def sum_parts(params: Any, split: Any, batches: Any, numbers: Any) -> Any:
+        return psum_shards(function(params, split, batches[0], numbers))
 
-    return shard_seeds(sum_parts, seeds, (SEEDS,), (), (PARTS,), sequential=sequential, costs=costs)
+    return shard_seeds(sum_parts, seeds, (SEEDS,), (), (PARTS,), (), sequential=sequential, costs=costs)
 
 
 def psum_shards(tree: Tree) -> Tree:

@@ -26,7 +26,8 @@ from jattn.graphs import GRAPH_ID, labels
 from jattn.nn import Network, Output
 from jattn.training._config import TrainConfig
 from jattn.training._losses import attention_loss, auxiliary_loss, task_loss
-from jattn.training._optimizer import make_optimizer
+from jattn.training._numbers import TrainNumbers, numbers_of, with_selections
+from jattn.training._optimizer import Rates, adam
 from jattn.types import AnyArray, Params
 
 
@@ -50,6 +51,10 @@ class Predictions(NamedTuple):
     prediction: Float[AnyArray, "*seeds graphs outputs"]
     attention: tuple[Float[AnyArray, "*seeds nodes"], ...]
     node_masks: tuple[Bool[AnyArray, "*seeds nodes"], ...]
+
+
+# (state, split, batches, numbers of training) -> (state, (mean loss, predictions made during the epoch))
+EpochFunction = Callable[[Any, DeviceDataset, Array, TrainNumbers], tuple[Any, tuple[Array, Predictions]]]
 
 
 class TrainFunctions(NamedTuple):
@@ -80,21 +85,48 @@ def make_train(
       axis: name of a mapped axis whose members share every batch. Each gets graphs of its own, and all take the same
         step, by the gradient of the mean over all graphs. Predictions are 0 for graphs of other members.
     """
-    optimizer = make_optimizer(config, steps_per_epoch, axis)
-    execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
-    network = network if config.precision is None else network.with_precision(config.precision)
-    over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
+    numbers = numbers_of(network, config, steps_per_epoch)
+    run = make_epoch(network, config, bucket, axis)
+
+    def epoch(state: TrainState, split: DeviceDataset, batches: Array) -> tuple[TrainState, tuple[Array, Predictions]]:
+        return run(state, split, batches, numbers)
+
+    return TrainFunctions(make_init(network, bucket), epoch)
+
+
+def make_init(network: Network, bucket: Bucket) -> Callable[[PRNGKeyArray, DeviceDataset], TrainState]:
+    """The function that makes the state before training from a key and the split."""
 
     def init(key: PRNGKeyArray, split: DeviceDataset) -> TrainState:
         init_key, key = jax.random.split(key)
         batch = gather(split, jnp.full(bucket.graphs, -1), bucket)
         params = network.init(init_key, batch.graph, batch.topology)["params"]
-        return TrainState(params, optimizer.init(params), key)
+        return TrainState(params, adam(Rates(0.0, (), 0.0)).init(params), key)
 
-    def loss(params: Params, batch: Batch, count: Array, key: PRNGKeyArray) -> tuple[Array, Output]:
+    return init
+
+
+def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: str | None = None) -> EpochFunction:
+    """The function that trains a network of one seed for an epoch.
+
+    Args:
+      structure: the network; its dropout and the numbers of its poolings are those of the function's argument.
+      config: settings of training; its numbers are those of the function's argument, but for whether they are 0.
+      bucket: size of every batch.
+      axis: as in `make_train`.
+    """
+    execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
+    structure = structure if config.precision is None else structure.with_precision(config.precision)
+    over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
+
+    def loss(
+        params: Params, network: Network, numbers: TrainNumbers, batch: Batch, count: Array, key: PRNGKeyArray
+    ) -> tuple[Array, Output]:
         graph, topology = batch.graph, batch.topology
         graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
         options: Any = {"train": True, "rngs": {"dropout": key}} | execution
+        if type(network) is Network and network.dropout:
+            options["dropout"] = numbers.dropout
         output = cast(Output, network.apply({"params": params}, graph, topology, **options))
         total = task_loss(output.prediction, labels(graph), topology.graph_mask, config.task, count)
         for per_graph in output.auxiliary:
@@ -102,23 +134,27 @@ def make_train(
         if config.attention_weight:
             target = graph.nodes["attention"]
             for pooled in output.poolings:
-                total += config.attention_weight * attention_loss(pooled, target, topology, count)
+                total += numbers.attention_weight * attention_loss(pooled, target, topology, count)
         return total, output
 
     def step(
-        state: TrainState, split: DeviceDataset, ids: Array, count: Array
+        state: TrainState, split: DeviceDataset, ids: Array, count: Array, numbers: TrainNumbers
     ) -> tuple[TrainState, tuple[Array, Batch, Output]]:
-        batch = gather(split, ids, bucket)
+        batch, network = gather(split, ids, bucket), with_selections(structure, numbers.selections)
+        optimizer = adam(numbers.rates, axis)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
-        (value, output), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, batch, count, dropout_key)
+        gradient_of = jax.value_and_grad(loss, has_aux=True)
+        (value, output), gradient = gradient_of(state.params, network, numbers, batch, count, dropout_key)
         with jax.numpy_dtype_promotion("standard"):  # optax raises a float to the power of an integer
             updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
         return TrainState(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
 
-    def epoch(state: TrainState, split: DeviceDataset, batches: Array) -> tuple[TrainState, tuple[Array, Predictions]]:
+    def epoch(
+        state: TrainState, split: DeviceDataset, batches: Array, numbers: TrainNumbers
+    ) -> tuple[TrainState, tuple[Array, Predictions]]:
         def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
             ids, count = step_input
-            state, (value, batch, output) = step(state, split, ids, count)
+            state, (value, batch, output) = step(state, split, ids, count, numbers)
             return state, (value * count.astype(value.dtype), batch.graph_ids, batch.node_ids, output)
 
         counts = over_all((batches >= 0).sum(1))
@@ -126,7 +162,7 @@ def make_train(
         predictions = in_split_order(split, graph_ids, node_ids, outputs)
         return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
 
-    return TrainFunctions(init, epoch)
+    return epoch
 
 
 def make_predict(

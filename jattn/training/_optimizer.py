@@ -1,9 +1,29 @@
 """The optimizer and the learning-rate schedule."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import jax
+import jax.numpy as jnp
 import optax
+from jaxtyping import Array, Float, Int
 
 from jattn.training._config import TrainConfig
+from jattn.types import AnyArray
+
+
+class Rates(NamedTuple):
+    """Numbers of the optimizer, perhaps arguments of a compiled program.
+
+    Attributes:
+      learning_rate: Adam's step size at the start.
+      decay_steps: steps from which on it is divided by 10.
+      weight_decay: factor of the weight that is added to its gradient (L2).
+    """
+
+    learning_rate: Float[AnyArray, ""] | float
+    decay_steps: Int[AnyArray, " decays"] | Sequence[int]
+    weight_decay: Float[AnyArray, ""] | float
 
 
 def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None = None) -> optax.GradientTransformation:
@@ -14,13 +34,29 @@ def make_optimizer(config: TrainConfig, steps_per_epoch: int, axis: str | None =
       steps_per_epoch: batches of an epoch.
       axis: name of a mapped axis over which gradients are summed first.
     """
-    boundaries = {(epoch - 1) * steps_per_epoch: 0.1 for epoch in config.decay_epochs}
-    schedule = optax.piecewise_constant_schedule(config.learning_rate, boundaries)
+    return adam(rates_of(config, steps_per_epoch), axis)
+
+
+def rates_of(config: TrainConfig, steps_per_epoch: int) -> Rates:
+    """The numbers of the optimizer in some settings."""
+    decay_steps = [(epoch - 1) * steps_per_epoch for epoch in sorted(config.decay_epochs)]
+    return Rates(config.learning_rate, decay_steps, config.weight_decay)
+
+
+def adam(rates: Rates, axis: str | None = None) -> optax.GradientTransformation:
+    """The optimizer with these numbers, as `make_optimizer`."""
+
+    def learning_rate(step: Int[Array, ""]) -> Float[Array, ""]:
+        rate = jnp.asarray(rates.learning_rate, jnp.float32)
+        for decay_step in rates.decay_steps:
+            rate = jnp.where(step < decay_step, rate, 0.1 * rate)
+        return rate
+
     whole = optax.stateless(lambda gradient, _: jax.lax.psum(gradient, axis)) if axis else optax.identity()
-    adam = optax.chain(
+    chain = optax.chain(
         whole,
-        optax.add_decayed_weights(config.weight_decay),
+        optax.add_decayed_weights(rates.weight_decay),
         optax.scale_by_adam(b1=0.5, b2=0.999),
-        optax.scale_by_learning_rate(schedule),
+        optax.scale_by_learning_rate(learning_rate),
     )
-    return optax.flatten(adam)  # one vector of all weights: a few operations per step instead of a few per array
+    return optax.flatten(chain)  # one vector of all weights: a few operations per step instead of a few per array

@@ -11,9 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from jraph import GraphsTuple
 
+from jattn._choices import Aggregation
 from jattn._cost_model import CostModel, cost_model
-from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, pack, shuffled_batches, size_classes
+from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, shuffled_batches, size_classes
 from jattn.batching._packing import round_up
+from jattn.batching._training_batches import pack_training
 from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_one_tuple, labels
 from jattn.nn import Network, chebyshev_terms, sparse_topology
 from jattn.training._checks import (
@@ -35,7 +37,8 @@ from jattn.training._devices import (
     shard_seeds,
     to_host,
 )
-from jattn.training._epoch import Predictions, TrainState, make_predict, make_train
+from jattn.training._epoch import Predictions, TrainState, make_epoch, make_init, make_predict
+from jattn.training._numbers import Selections, TrainNumbers, separate, separate_training, with_selections
 from jattn.types import Params
 
 # Number of compiled programs of each kind that are cached. Each takes about 250 of the 65,530 memory maps that Linux
@@ -133,26 +136,47 @@ def prepare_seeds(
     target = checked_target(attention, np.asarray(graphs.nodes["attention"]), len(seeds))
     warn_of_unused_weight(network, config, target)
     orders = _batches_by_seed(seeds, epochs, np.asarray(graphs.n_node), batch_size, train_ids)
-    batches, bucket = pack(graphs, orders, devices_per_seed(len(seeds)))  # [seeds, epochs, steps, parts, entries]
+    batches, bucket = pack_training(
+        graphs, orders, devices_per_seed(len(seeds))
+    )  # [seeds, epochs, steps, parts, entries]
     split = replicate(_with_first_terms(split, network))
-    train = make_train(network, config, bucket, orders.shape[2], axis=PARTS)
     per_seed = target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
+    sequential, costs = run_sequentially(network, graphs, bucket.nodes, config.compact), cost_model()
+    structure, plain, numbers = separate_training(network, config, orders.shape[2])
+    run_epoch = _compiled_epoch(structure, plain, bucket, len(seeds), sequential, costs)
+    run = functools.partial(_run_epochs, run_epoch, split, per_seed, batches, replicate(numbers))
+    keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
+    init = _compiled_init(separate(network, initial=True)[0], bucket, len(seeds), costs)
+    return Trainer(init(keys, split), run)
+
+
+# Cached, so that other seeds and numbers, as in the trials of a study, compile nothing.
+@functools.lru_cache(maxsize=PROGRAMS)
+def _compiled_epoch(
+    structure: Network, config: TrainConfig, bucket: Bucket, seeds: int, sequential: bool, costs: CostModel
+) -> Callable[..., Any]:
+    train = make_epoch(structure, config, bucket, axis=PARTS)
 
     def epoch(
-        state: TrainState, split: DeviceDataset, per_seed: tuple[Array, Array], batches: Array
+        state: TrainState,
+        split: DeviceDataset,
+        per_seed: tuple[Array, Array],
+        batches: Array,
+        numbers: TrainNumbers,
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
         split = split.with_attention(per_seed[0])
         graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: per_seed[1]})
-        state, (loss, predictions) = train.epoch(state, dataclasses.replace(split, graphs=graphs), batches[:, 0])
+        split = dataclasses.replace(split, graphs=graphs)
+        state, (loss, predictions) = train(state, split, batches[:, 0], numbers)
         return state, (loss, psum_shards(predictions))
 
-    specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS)
-    sequential = run_sequentially(network, graphs, bucket.nodes, config.compact)
-    run_epoch = shard_seeds(epoch, len(seeds), *specs, sequential=sequential)
+    specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS), ()
+    return shard_seeds(epoch, seeds, *specs, sequential=sequential, costs=costs)
 
-    run = functools.partial(_run_epochs, run_epoch, split, per_seed, batches)
-    keys = jax.vmap(jax.random.key)(jax.device_put(np.array(seeds, np.uint32)))
-    return Trainer(shard_seeds(train.init, len(seeds), (SEEDS,), (), optimize=False)(keys, split), run)
+
+@functools.lru_cache(maxsize=PROGRAMS)
+def _compiled_init(structure: Network, bucket: Bucket, seeds: int, costs: CostModel) -> Callable[..., TrainState]:
+    return shard_seeds(make_init(structure, bucket), seeds, (SEEDS,), (), optimize=False, costs=costs)
 
 
 def _run_epochs(
@@ -160,18 +184,19 @@ def _run_epochs(
     split: DeviceDataset,
     per_seed: tuple[np.ndarray, np.ndarray],
     batches: Int[np.ndarray, "seeds epochs steps parts entries"],
+    numbers: TrainNumbers,
     state: TrainState,
     start_epoch: int,
 ) -> Iterator[Epoch]:
     """The epochs that are left after `start_epoch` of them."""
     epochs, prefetched = batches.shape[1], None
     for number in range(start_epoch + 1, epochs + 1):
-        state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1])
+        state, (loss, predictions) = prefetched or run_epoch(state, split, per_seed, batches[:, number - 1], numbers)
         # The device trains the next epoch while the caller looks at this one, so its state is not donated. Not with
         # several processes: fetching an array is a program that they share, and on CPUs two shared programs at the same
         # time can deadlock.
         if number < epochs and jax.process_count() == 1:
-            prefetched = run_epoch(state, split, per_seed, batches[:, number])
+            prefetched = run_epoch(state, split, per_seed, batches[:, number], numbers)
         yield Epoch(number, state, loss, predictions)
 
 
@@ -190,14 +215,15 @@ def _with_first_terms(split: DeviceDataset, network: Network) -> DeviceDataset:
     if isinstance(graphs.edges, Proximity) or pools_first or not nodes or numbers > cost_model().precomputed_floats:
         return split
 
-    @jax.jit
-    def terms_of(graphs: GraphsTuple) -> Array:
-        topology = sparse_topology(graphs, jnp.ones(len(graphs.n_node), bool))
-        x = graphs.nodes["features"].astype(jnp.float32)
-        return jnp.concatenate(chebyshev_terms(x, topology, network.order, network.aggregation), axis=1)
+    terms = _first_terms(graphs, network.order, network.aggregation)
+    return dataclasses.replace(split, graphs=graphs._replace(nodes={**graphs.nodes, TERMS: terms}))
 
-    nodes_with_terms = {**graphs.nodes, TERMS: terms_of(graphs)}
-    return dataclasses.replace(split, graphs=graphs._replace(nodes=nodes_with_terms))
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _first_terms(graphs: GraphsTuple, order: int, aggregation: Aggregation) -> Float[Array, "nodes terms"]:
+    topology = sparse_topology(graphs, jnp.ones(len(graphs.n_node), bool))
+    x = graphs.nodes["features"].astype(jnp.float32)
+    return jnp.concatenate(chebyshev_terms(x, topology, order, aggregation), axis=1)
 
 
 def run_sequentially(network: Network, graphs: GraphsTuple, rows: int, compact: bool = False) -> bool:
@@ -263,11 +289,12 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
     """
     costs, parts = cost_model(), []
     seeds, params, split, rounded = put_split(network, params, graphs, costs.evaluation_rows)
+    structure, selections = separate(network)
     for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), size_classes(graphs)):
         batches, bucket = round_up(*packed) if rounded else packed
         sequential = run_sequentially(network, graphs, bucket.nodes, compact)
-        predict = _compiled_predict(network, bucket, seeds, sequential, compact, costs)
-        parts.append(to_host(predict(params, split, batches)))
+        predict = _compiled_predict(structure, bucket, seeds, sequential, compact, costs)
+        parts.append(to_host(predict(params, split, batches, selections)))
     result, count, nodes = jax.tree.map(_sum_shards, *parts), len(graphs.n_node), int(np.sum(graphs.n_node))
     attention, node_masks = ([array[:, :nodes] for array in arrays] for arrays in (result.attention, result.node_masks))
     return Predictions(result.prediction[:, :count], tuple(attention), tuple(node_masks))
@@ -295,9 +322,12 @@ def put_split(
 # Cached, so that another split or call of the same sizes compiles nothing.
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_predict(
-    network: Network, bucket: Bucket, seeds: int, sequential: bool, compact: bool, costs: CostModel
+    structure: Network, bucket: Bucket, seeds: int, sequential: bool, compact: bool, costs: CostModel
 ) -> Callable[..., Predictions]:
-    return shard_batches(make_predict(network, bucket, compact), seeds, sequential, costs)
+    def predict(params: Params, split: DeviceDataset, batches: Array, selections: Selections) -> Predictions:
+        return make_predict(with_selections(structure, selections), bucket, compact)(params, split, batches)
+
+    return shard_batches(predict, seeds, sequential, costs)
 
 
 def _sum_shards(*parts: np.ndarray) -> np.ndarray:

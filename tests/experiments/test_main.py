@@ -34,11 +34,11 @@ for name in sys.argv[1:]:
         main([name, "--help"])
 print(*sys.modules)
 """
-    light = ["colors", "triangles", "mnist75sp", "tu", "report", "sweep", "published"]
+    light = ["colors", "triangles", "mnist75sp", "tu", "size-shift", "report", "sweep", "published"]
     command = [sys.executable, "-c", code, *light]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(shown.stdout.split())
-    assert {f"experiments.{name}" for name in light} <= loaded
+    assert {f"experiments.{name.replace('-', '_')}" for name in light} <= loaded
     heavy = {
         "jax",
         "jraph",

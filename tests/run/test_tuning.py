@@ -6,6 +6,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from compilations import counting
 from short_teacher import teacher_epochs
 from tu_files import random_files, write
 
@@ -246,3 +247,15 @@ def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
         alone += [accuracy(of_seed, validation.globals["label"], "classification") for of_seed in said]
     assert together == alone
     assert len(set(together)) > 1
+
+
+def test_twenty_trials_compile_one_program_for_each_architecture(settings, tmp_path):
+    graphs = settings.load().splits["train"]
+    folds = tuning.make_folds(settings, graphs, stages_of(tmp_path, settings, graphs), 2)
+    for scorer in ("linear", "mlp"):
+        tuning.cross_validate(with_changes(settings, scorer=scorer), folds, "classification", 2)
+    with counting() as counts:
+        for i in range(20):
+            trial = with_changes(settings, scorer=("linear", "mlp")[i % 2], threshold=0.01 + 0.04 * i)
+            tuning.cross_validate(trial, folds, "classification", 2)
+    assert counts["compiled"] == 0

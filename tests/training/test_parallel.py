@@ -207,13 +207,14 @@ def test_a_run_compiles_one_program():
             traces.append(settings)
             return super().__call__(*arguments, **settings)
 
-    def count(epochs):
+    def count(epochs, width):
         traces.clear()
-        for _ in seeds.train_seeds(Counted((4,), outputs=3), CONFIG, GRAPHS, [0], epochs, 3):
+        for _ in seeds.train_seeds(Counted((width,), outputs=3), CONFIG, GRAPHS, [0], epochs, 3):
             pass
         return len(traces)
 
-    assert count(4) == count(1) > 0
+    assert count(4, width=4) == count(1, width=5) > 0
+    assert count(1, width=4) == 0
 
 
 def test_a_process_without_a_device_to_use_is_refused(monkeypatch):

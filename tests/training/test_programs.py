@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
 from on_devices import CONFIG, make_graphs
 
@@ -18,11 +17,10 @@ MAPS = Path("/proc/self/maps")
 @pytest.mark.skipif(not MAPS.exists(), reason="the system does not list memory maps")
 def test_many_networks_leave_few_programs_behind():
     graphs, maps = make_graphs(12, seed=0), []
-    seeds_of_jattn._compiled_predict.cache_clear()
-    for threshold in np.linspace(0.01, 0.2, 2 * seeds_of_jattn.PROGRAMS):  # as the trials of a study
-        network = Network(
-            (3, 3), poolings=(None, AttentionPoolingConfig(Threshold(float(threshold)), ScorerConfig("linear")))
-        )
+    for cached in (seeds_of_jattn._compiled_epoch, seeds_of_jattn._compiled_init, seeds_of_jattn._compiled_predict):
+        cached.cache_clear()
+    for width in range(1, 2 * seeds_of_jattn.PROGRAMS + 1):
+        network = Network((3, width), poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("linear"))))
         *_, epoch = train_seeds(network, CONFIG, graphs, [0], epochs=1)
         predict_seeds(network, jax.device_get(epoch.state.params), graphs)
         maps.append(MAPS.read_text().count("\n"))
