@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from matplotlib import colormaps
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from jattn.plots._graphs import draw_graph
 from jattn.plots._images import HATCHED, WRONG, fill_superpixels
@@ -81,7 +83,7 @@ def qualitative_figure(examples: Sequence[Example]) -> Figure:
     for axes, heading in zip(grid[0], headings, strict=True):
         axes.set_title(heading, fontsize=9)
     draw_attention_bar(figure, ax=grid, location="bottom", shrink=0.5, aspect=40, pad=0.01)
-    _draw_key(figure)
+    _draw_key(figure, examples)
     return figure
 
 
@@ -100,13 +102,16 @@ def _draw_panel(axes: Axes, example: Example, panel: Panel) -> None:
         axes.set_xlabel(text, fontsize=9, labelpad=3, color="black" if panel.correct else WRONG)
 
 
-def _draw_key(figure: Figure) -> None:
+def _draw_key(figure: Figure, examples: Sequence[Example]) -> None:
+    """A legend of the marks that there are: those of nodes, of superpixels, and of predictions."""
     styles: dict[str, dict[str, Any]] = {
         "dropped": {"markersize": 4, "markerfacecolor": "white", "markeredgecolor": DROPPED},
         "has target attention": {"markersize": 9, "fillstyle": "none", "color": TARGET, "markeredgewidth": 1.5},
-        "wrong prediction": {"marker": "$✗$", "color": WRONG, "markersize": 7},
     }
-    handles = [
-        Line2D([], [], **{"marker": "o", "linestyle": "", "label": label, **style}) for label, style in styles.items()
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    handles: list[Artist] = []
+    if any(example.segments is None for example in examples):
+        handles += [Line2D([], [], marker="o", linestyle="", label=label, **style) for label, style in styles.items()]
+    if any(example.segments is not None for example in examples):
+        handles.append(Patch(**HATCHED, label="dropped superpixel"))
+    handles.append(Line2D([], [], marker="$✗$", linestyle="", color=WRONG, markersize=7, label="wrong prediction"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)

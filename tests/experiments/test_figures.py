@@ -262,6 +262,7 @@ def test_images_are_drawn_as_superpixels_with_dropped_ones_hatched(finished):
     figure = qualitative_figure([example._replace(segments=segments, panels={"input": panel})])
     (image,) = figure.axes[0].images
     assert_allclose(image.get_array()[0, :2], [[0.2, 0.4, 0.6, 0], [0.2, 0.4, 0.6, 1]])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["dropped superpixel", "wrong prediction"]
 
 
 def test_clusters_have_different_colors():
