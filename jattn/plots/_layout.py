@@ -29,9 +29,11 @@ def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 100
         q, r = np.linalg.qr(gram @ q)
     x = q * np.sqrt(np.abs(np.diag(r))) + 0.05 * noise  # the noise separates nodes with the same neighbors
     w = 1 / (d + np.eye(count)) ** 2 - np.eye(count)
+    wd, total, pull = w * d, w.sum(1, keepdims=True), np.empty((count, count))
     for _ in range(steps):
-        pull = w * d / np.maximum(cdist(x, x), 1e-9)
-        weighted_mean = (w @ x + pull.sum(1, keepdims=True) * x - pull @ x) / w.sum(1, keepdims=True)
+        cdist(x, x, out=pull)
+        np.divide(wd, np.maximum(pull, 1e-9, out=pull), out=pull)
+        weighted_mean = (w @ x + pull.sum(1, keepdims=True) * x - pull @ x) / total
         x += 0.8 * (weighted_mean - x)
     _, _, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
     return (x - x.mean(0)) @ axes.T  # the longest extent is horizontal
