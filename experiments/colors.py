@@ -5,7 +5,8 @@
     python -m experiments.colors supervised --seeds 5  another preset, fewer seeds
 
 The first takes 40 to 60 s on 2 CPU cores, compilation included, and reaches 100 / 90 / 62 % on Orig / Large / LargeC
-with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 10 % (Large) and 20 % (LargeC).
+with an attention AUC of 99.8 %; seeds differ much, with standard deviations of 10 % (Large) and 20 % (LargeC). Those of
+`robust` hardly differ.
 
 Knyazev et al. 2019, Tables 1 and 3.
 """

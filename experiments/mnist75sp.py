@@ -25,6 +25,7 @@ from jattn._options import expect_at_least, setting
 from .run.command import Experiment
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
+from .run.presets import ROBUST
 from .run.settings import DataSettings, EvaluationSettings, Settings
 
 if TYPE_CHECKING:  # a command line is read without what a run needs
@@ -165,6 +166,7 @@ PRESETS = {
     "supervised-gin": with_changes(SUPERVISED, **GIN),
     "supervised-gin-topk": with_changes(SUPERVISED, **GIN, **TOPK),
     "weak": WEAK,
+    "robust": with_changes(WEAK, **ROBUST, init_scale=0.0),
     "weak-d": with_changes(WEAK, **DEEP),
     "weak-h": with_changes(WEAK, **HIGH),
     "unsupervised": UNSUPERVISED,

@@ -30,6 +30,7 @@ from .run.command import Experiment
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.paths import local_path
+from .run.presets import ROBUST
 from .run.program import program
 from .run.settings import AttentionSettings, DataSettings, Settings
 from .run.tunable import Tunable, TunableSettings
@@ -202,7 +203,9 @@ def presets_of(default: Configured, dataset: str) -> dict[str, Configured]:
     unsupervised = with_changes(weak, attention="unsupervised")
     if dataset == "PROTEINS":
         unsupervised = with_changes(unsupervised, threshold=0.0001)
-    return {"weak": weak, "unsupervised": unsupervised, "global": with_changes(weak, attention="none")}
+    robust = with_changes(weak, **ROBUST, label_threshold=0.0)
+    without = with_changes(weak, attention="none")
+    return {"weak": weak, "robust": robust, "unsupervised": unsupervised, "global": without}
 
 
 # Names in the paper's Table 2; DD has the split of DD-300.

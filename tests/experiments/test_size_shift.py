@@ -50,7 +50,7 @@ def test_a_run_shows_the_matthews_correlation(preset, toy, tmp_path, capsys):
         (["--train-percent", "0"], "--train-percent: 0.0 is not allowed"),
         (["--test-percent", "60"], "--train-percent: 50.0 and --test-percent 60.0 must have a sum below 100"),
         (["--max-nodes", "9"], "max-nodes"),
-        (["strong"], "preset 'strong' is not known; expected one of: weak, unsupervised, global, diffpool"),
+        (["strong"], "preset 'strong' is not known; expected one of: weak, robust, unsupervised, global, diffpool"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, toy, tmp_path, capsys):

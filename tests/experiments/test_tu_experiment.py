@@ -143,7 +143,7 @@ def test_the_papers_figures_stand_beside_its_own_settings_alone():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["strong"], "preset 'strong' is not known; expected one of: weak, unsupervised, global"),
+        (["strong"], "preset 'strong' is not known; expected one of: weak, robust, unsupervised, global"),
         (["--dataset", "/nowhere/X.zip"], "/nowhere/X.zip"),
         (["--data-dir", "/nowhere"], "/nowhere"),
         (["--max-nodes", "0"], "--max-nodes: 0 is not allowed"),

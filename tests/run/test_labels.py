@@ -92,3 +92,13 @@ def test_a_fraction_is_between_0_and_1(value, tmp_path, capsys):
     with pytest.raises(SystemExit):
         colors.EXPERIMENT.main(["weak", "--label-fraction", value, "--out", str(tmp_path)])
     assert f"--label-fraction: {float(value)} is not allowed, expected 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_preset_robust_counts_among_colors_that_it_never_saw(tmp_path):
+    colors.EXPERIMENT.main(
+        ["robust", "--seeds", "2", "--test-graphs", "300", "--quiet", "--out", str(tmp_path / "run")]
+    )
+    subsets = Results.read(tmp_path / "run").subsets
+    assert min(subsets["large"].accuracy.values) > 99
+    assert min(subsets["largec"].accuracy.values) > 95
