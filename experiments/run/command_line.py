@@ -36,6 +36,7 @@ _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
     "attention_weight": {"attention": ("supervised", "weak")},
     "softmax": {"attention": _SCORED},
     "renormalize": {"attention": _POOLED},
+    "relative": {"attention": _POOLED},
     "label_threshold": {"attention": ("weak",)},
     "label_fraction": {"attention": ("weak",)},
     "teacher_epochs": {"attention": ("weak",)},

@@ -134,6 +134,9 @@ class AttentionSettings(Checked):
     renormalize: bool = setting(False, "training")
     """Divide the attention of the nodes that a pooling keeps by its sum, so that what many dropped nodes of a large
     graph take does not weaken the others."""
+    relative: bool = setting(False, "training")
+    """Multiply attention by the number of nodes, for --threshold and for features: both then mean the same in graphs of
+    any size."""
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
     label_threshold: float = setting(0.0, "training")
@@ -182,7 +185,7 @@ class AttentionSettings(Checked):
             scale=self.init_scale,
         )
         select = nn.Threshold(self.threshold) if self.pooling == "threshold" else nn.TopK(self.ratio)
-        return nn.AttentionPoolingConfig(select, scorer, self.score_from, self.softmax, self.renormalize)
+        return nn.AttentionPoolingConfig(select, scorer, self.score_from, self.softmax, self.renormalize, self.relative)
 
     def poolings(self, layers: int) -> "tuple[Pooling | None, ...]":
         """The pooling before each of `layers` convolutions; empty if there is no pooling at all."""

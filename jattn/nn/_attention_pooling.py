@@ -90,6 +90,9 @@ class AttentionPoolingConfig:
       softmax: "clamped", the paper's, which is not shift-invariant, "plain" or "sink"; see `Topology.softmax`.
       renormalize: divide the attention of the kept nodes by its sum before it multiplies features, so that the sum is 1
         however many nodes were dropped. Attention itself, its loss and the selection stay as they are.
+      relative: take attention relative to the 1 / N of each node if all had the same. `select` gets N alpha, and so do
+        features: thresholds and features then mean the same in graphs of any size. After `renormalize`, N counts the
+        kept nodes, whose mean is 1. Attention itself and its loss stay as they are.
     """
 
     select: Select
@@ -97,9 +100,10 @@ class AttentionPoolingConfig:
     score_from: ScoreFrom = "current"
     softmax: Softmax = "clamped"
     renormalize: bool = False
+    relative: bool = False
 
     def __post_init__(self) -> None:
-        set_numbers(self, bools=("renormalize",))
+        set_numbers(self, bools=("renormalize", "relative"))
         if not callable(self.select) or isinstance(self.select, type):
             expected = "Threshold(tau), TopK(ratio) or a function of (alpha, topology)"
             raise ValueError(f"select: {self.select!r} selects no nodes, expected {expected}")
@@ -168,7 +172,15 @@ class AttentionPooling(nn.Module):
                 x if score_features is None else score_features, topology
             )
             alpha = topology.softmax(scores, self.config.softmax)
-        reduced = topology.subgraph(self.config.select(alpha, topology))
+        relative, renormalize = self.config.relative, self.config.renormalize
+        reduced = topology.subgraph(self.config.select(_times_nodes(alpha, topology) if relative else alpha, topology))
         # Weights of 0 also mask the rows, because x is finite.
-        weight = normalize_target(alpha, reduced) if self.config.renormalize else reduced.mask_nodes(alpha)
+        weight = normalize_target(alpha, reduced) if renormalize else reduced.mask_nodes(alpha)
+        if relative:
+            weight = _times_nodes(weight, reduced if renormalize else topology)
         return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)
+
+
+def _times_nodes(alpha: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:
+    """N alpha, with N the number of kept nodes of each graph."""
+    return topology.broadcast_to_nodes(topology.num_nodes) * alpha

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import STORAGES, each_storage, fast, random_mask
 
+from jattn.graphs import from_arrays
 from jattn.nn import (
     AttentionPooling,
     AttentionPoolingConfig,
@@ -160,3 +161,25 @@ def test_renormalized_attention_of_an_emptied_graph_is_0_with_a_finite_gradient(
     value, gradient = jax.value_and_grad(loss)(jnp.zeros((2, 1)))
     assert value == 0
     assert np.isfinite(gradient).all()
+
+
+@fast
+@given(st.integers(1, 3), st.integers(1, 3), seeds, st.booleans())
+def test_relative_attention_of_a_repeated_graph_is_that_of_the_graph(nodes, copies, seed, renormalize):
+    """Copies of all nodes in one graph have the same features after pooling, and the same of them are kept."""
+    config = AttentionPoolingConfig(Threshold(0.7), ScorerConfig("linear"), renormalize=renormalize, relative=True)
+    x = np.random.default_rng(seed).uniform(-2, 2, (nodes, 3)).astype(np.float32)
+    params = {"params": {"scorer": {"projection": {"kernel": jnp.array([[1.0], [-1.0], [0.5]])}}}}
+
+    def pooled(times):
+        graph = pad([from_arrays(np.tile(x, (times, 1)), [], [])])
+        z, reduced, _ = AttentionPooling(config).apply(params, graph.nodes["features"], sparse_topology(graph))
+        return z[:nodes], reduced.node_mask[:nodes]
+
+    (once, mask), (several, same_mask) = pooled(1), pooled(copies)
+    weights = np.asarray(jax.nn.softmax(x @ np.array([1.0, -1.0, 0.5])) * nodes)
+    if np.abs(weights - 0.7).min() > 1e-4:
+        assert mask.tolist() == same_mask.tolist() == (weights > 0.7).tolist()
+        np.testing.assert_allclose(several, once, rtol=1e-4, atol=1e-5)
+    if not renormalize:
+        np.testing.assert_allclose(once, np.where(mask[:, None], weights[:, None] * x, 0), rtol=1e-4, atol=1e-5)
