@@ -203,7 +203,8 @@ def presets_of(default: Configured, dataset: str) -> dict[str, Configured]:
     unsupervised = with_changes(weak, attention="unsupervised")
     if dataset == "PROTEINS":
         unsupervised = with_changes(unsupervised, threshold=0.0001)
-    robust = with_changes(weak, **ROBUST, label_threshold=0.0)
+    # A threshold and features that depend on the number of nodes empty most graphs that are larger than in training.
+    robust = with_changes(weak, **ROBUST, relative=True, threshold=0.1, label_threshold=0.0)
     without = with_changes(weak, attention="none")
     return {"weak": weak, "robust": robust, "unsupervised": unsupervised, "global": without}
 
