@@ -1,5 +1,6 @@
 """The network: convolutions, with poolings before some of them, a readout and an output map."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -290,17 +291,23 @@ def cluster_assignment(network: Network, params: Params, graph: GraphsTuple) -> 
       ValueError: the network has no DiffPool, or the graph is not padded.
 
     >>> import jattn
-    >>> network = jattn.Network(filters=(8, 8), poolings=(None, jattn.DiffPoolConfig(clusters=3)))
+    >>> network = jattn.Network(filters=(8,), poolings=(jattn.DiffPoolConfig(clusters=3),))
     >>> graph = jax.device_put(jattn.pad(jattn.from_arrays([[1.0], [2.0]], senders=[0, 1], receivers=[1, 0])))
-    >>> params = network.init(jax.random.key(0), graph)["params"]
+    >>> params = jax.jit(network.init)(jax.random.key(0), graph)["params"]
     >>> cluster_assignment(network, params, graph)[:2].sum(axis=1).tolist()
     [1.0, 1.0]
     """
     places = [i for i, pooling in enumerate(network.poolings) if isinstance(pooling, DiffPoolConfig)]
     if not places:
         raise ValueError(f"network: its poolings are {network.poolings}, expected a DiffPoolConfig among them")
+    return _assignment(network, places[0], params, graph)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _assignment(network: Network, place: int, params: Params, graph: GraphsTuple) -> Float[Array, "nodes clusters"]:
+    """The assignment of the DiffPool before convolution `place`."""
     _, state = network.apply(
         {"params": params}, graph, capture_intermediates=lambda module, _: module.name == "assignment"
     )
-    (scores,) = state["intermediates"][f"pool_{places[0]}"]["assignment"]["__call__"]
+    (scores,) = state["intermediates"][f"pool_{place}"]["assignment"]["__call__"]
     return nn.softmax(scores)

@@ -187,6 +187,7 @@ def finished(tmp_path_factory):
     return jobs, out
 
 
+@pytest.mark.slow
 def test_the_qualitative_figure_shows_three_networks_on_the_same_graphs(finished):
     jobs, out = finished
     examples = task_examples(jobs, out / "colors")
@@ -220,6 +221,7 @@ def test_the_qualitative_figure_shows_three_networks_on_the_same_graphs(finished
     assert_allclose(clusters.colors, cluster_colors(np.asarray(s.argmax(1))[:count]))
 
 
+@pytest.mark.slow
 def test_the_qualitative_figure_marks_wrong_predictions_and_leaves_out_what_is_missing(finished, capsys):
     jobs, out = finished
     runs = [TaskRuns("colors", TABLE_3, jobs), TaskRuns("mnist75sp", TABLE_3, jobs_of(mnist()))]
@@ -239,6 +241,7 @@ def test_the_qualitative_figure_marks_wrong_predictions_and_leaves_out_what_is_m
     assert wrong.xaxis.label.get_color() != axes.xaxis.label.get_color()
 
 
+@pytest.mark.slow
 def test_runs_of_other_settings_are_not_shown(finished, tmp_path):
     jobs, out = finished
     copy = shutil.copytree(out / "colors", tmp_path / "colors")
@@ -252,6 +255,7 @@ def mnist():
     return Grid("mnist75sp", COMPARED, 0, 1, 1, (), {}, ())
 
 
+@pytest.mark.slow
 def test_images_are_drawn_as_superpixels_with_dropped_ones_hatched(finished):
     jobs, out = finished
     example = task_examples(jobs, out / "colors")[0]

@@ -78,6 +78,7 @@ def test_only_the_graphs_that_a_teacher_was_trained_on_say_what_is_usual():
     assert noise_mask(labels, n_node, 0.2, ids).tolist() == [[False, False, True], [False, False, False]]
 
 
+@pytest.mark.slow
 def test_a_run_says_what_it_removed(tmp_path, capsys):
     out = tmp_path / "run"
     colors.EXPERIMENT.main(["weak", *TINY[:-1], "--label-fraction", "0.1", "--out", str(out)])

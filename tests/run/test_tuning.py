@@ -249,6 +249,7 @@ def test_folds_of_one_program_are_those_trained_alone(settings, tmp_path):
     assert len(set(together)) > 1
 
 
+@pytest.mark.slow
 def test_twenty_trials_compile_one_program_for_each_architecture(settings, tmp_path):
     graphs = settings.load().splits["train"]
     folds = tuning.make_folds(settings, graphs, stages_of(tmp_path, settings, graphs), 2)

@@ -63,6 +63,7 @@ def empty_cache(tmp_path):
             yield
 
 
+@pytest.mark.slow
 def test_other_processes_find_programs_on_the_disk(empty_cache):
     missed = []
     for threshold, rate, seeds in [(0.05, 1e-3, (0,)), (0.2, 1e-2, (3,))]:
