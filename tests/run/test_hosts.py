@@ -101,7 +101,7 @@ def with_full_disk(module, function):
         ),
         (with_full_disk("run.stages", "Progress.show"), "No space left on device"),
         (with_full_disk("run.results", "write_results"), "No space left on device"),
-        (with_full_disk("colors", "generate_colors"), "No space left on device"),
+        (with_full_disk("colors", "datasets.generate_colors"), "No space left on device"),
     ],
 )
 def test_an_error_in_the_first_of_two_processes_ends_both_within_seconds_with_its_message(first, message, tmp_path):

@@ -16,7 +16,7 @@ from experiments import colors
 from experiments.run import stages
 from experiments.run.checkpoints import Checkpoints
 from experiments.run.folder import read_lines
-from jattn import Network, load_network
+from jattn import Network, datasets, load_network
 from jattn.evaluation import mean_std
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,14 +163,14 @@ def test_data_are_the_same_wherever_they_lie_and_others_are_not_in_the_same_plac
     """And another version of flax that prints networks another way changes nothing."""
 
     def read(folder):
-        return colors.generate_colors(3, 30, 6, 6, seed=int((folder / "seed").read_text()))
+        return datasets.generate_colors(3, 30, 6, 6, seed=int((folder / "seed").read_text()))
 
     def copy(name, seed):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "seed").write_text(str(seed))
         return str(tmp_path / name)
 
-    monkeypatch.setattr(colors, "published_colors", read)
+    monkeypatch.setattr(datasets, "published_colors", read)
     out, short = tmp_path / "run", ["weak", "--seeds", "2", "--epochs", "2", "--teacher-epochs", "2", "--quiet"]
     command = [*short, "--checkpoint-every", "1", "--out", str(out), "--data-dir"]
     colors.EXPERIMENT.main([*command, copy("a", 0)])
