@@ -118,6 +118,7 @@ def test_dynamics_have_a_row_for_each_kind_of_supervision():
     assert cosine.get_ylim()[0] < -1
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_again_from_tables_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(JobPool, "run", lambda pool: pytest.fail("something was run"))
     study = tmp_path / "initialization"
