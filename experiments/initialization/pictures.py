@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from jattn.plots._style import CURVES, draw_band, style_axes
+from jattn.plots._colors import CURVES
+from jattn.plots._style import draw_band, style_axes
 
 from .projections import COSINE_THRESHOLD, common_scales
 

@@ -5,7 +5,6 @@ initial p and the optimum, which on COLORS is p = [0, 1, 0, ...].
 """
 
 from collections.abc import Mapping
-from typing import Literal
 
 import jax
 import numpy as np
@@ -16,7 +15,8 @@ from scipy.special import betainc
 from jattn._options import expect_one_of
 from jattn.training import TrainState
 
-Distribution = Literal["normal", "uniform"]
+from .settings import Distribution
+
 COSINE_THRESHOLD = 0.5  # an initial p with a cosine above it counts as good
 
 

@@ -8,18 +8,17 @@ from typing import Any, Literal
 import numpy as np
 
 from jattn._choices import Precision
-from jattn._cost_model import cost_model
 from jattn._options import expect_at_least, expect_seeds, setting
-from jattn.plots._style import CURVES
+from jattn.plots._colors import CURVES
 
 from ..colors import GIN, PRESETS, Colors
 from ..run.devices import RunSettings
 from ..run.groups import Checked, with_changes
 from ..run.settings import GeneratedData
-from .projections import Distribution
 
 Model = Literal["gin", "gcn"]
 Supervision = Literal["unsupervised", "supervised", "weak"]
+Distribution = Literal["normal", "uniform"]
 
 MODELS: dict[Model, dict[str, Any]] = {"gin": GIN, "gcn": {"order": 1}}
 
@@ -101,6 +100,8 @@ class Initialization(Checked):
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """The settings of some of the networks."""
+        from jattn._cost_model import cost_model  # a command line is read without jax
+
         study, run = self.study, self.run
         return with_changes(
             PRESETS[supervision],

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from jattn.plots._colors import DROPPED, TARGET
 from jattn.plots._graphs import draw_graph
 from jattn.plots._images import HATCHED, WRONG, fill_superpixels
-from jattn.plots._style import DROPPED, TARGET, draw_attention_bar
+from jattn.plots._style import draw_attention_bar
 
 PANEL = 1.75  # inches
 CLUSTERS = np.concatenate([colormaps[name].colors for name in ("Set2", "tab20", "tab20b")])  # type: ignore[attr-defined]

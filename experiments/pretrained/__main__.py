@@ -11,12 +11,9 @@ the median.
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
-
-from jattn.io import PretrainedCard, pretrained_cards
-from jattn.io._pretrained import FOLDER
 
 from ..run.command_line import call
 from ..run.errors import fail, suggestion
@@ -26,6 +23,9 @@ from ..run.program import as_typed, program
 from ..run.results import TOGETHER
 from ..run.tables import as_text, title
 
+if TYPE_CHECKING:  # a command line is read without jax
+    from jattn.io import PretrainedCard
+
 
 def show(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]")] = None) -> None:
     """Prints the list of models, or the card of one.
@@ -33,6 +33,8 @@ def show(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar
     Args:
       name: The model whose card is printed; by default all models are listed.
     """
+    from jattn.io import pretrained_cards
+
     cards = pretrained_cards()
     if name is None:
         print(listing(cards.values()))
@@ -42,13 +44,15 @@ def show(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar
         fail(f"there is no ready-made model {name!r}; {suggestion(name, cards)}")
 
 
-def make_models(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], out: Path = FOLDER) -> None:
+def make_models(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], out: Path | None = None) -> None:
     """Makes the models of finished runs.
 
     Args:
       runs: Folders of runs with --validation, or of one seed.
       out: Folder of the models; by default that of the package.
     """
+    from jattn.io._pretrained import FOLDER
+
     from ..run.devices import configure_jax  # listing does not need what this and `making` import
     from .making import make
 
@@ -58,7 +62,7 @@ def make_models(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], out: Pa
     failures = []
     for run in runs:
         try:
-            folder = local_path("--out", out)
+            folder = local_path("--out", out) if out else FOLDER
             folder.mkdir(parents=True, exist_ok=True)
             card = make(local_path("runs", run), folder)
             size = (folder / f"{card.name}.npz").stat().st_size
@@ -70,7 +74,7 @@ def make_models(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], out: Pa
         raise SystemExit(1)
 
 
-def listing(cards: Iterable[PretrainedCard]) -> str:
+def listing(cards: "Iterable[PretrainedCard]") -> str:
     """Returns a table of scores for each data set."""
     by_subsets: dict[tuple[str, ...], list[PretrainedCard]] = {}
     for card in cards:
@@ -83,13 +87,13 @@ def listing(cards: Iterable[PretrainedCard]) -> str:
     return "\n\n".join(tables)
 
 
-def _auc(card: PretrainedCard) -> str:
+def _auc(card: "PretrainedCard") -> str:
     """The attention AUC of the first pooling, on all subsets together; "" if there is none."""
     first = next(iter(card.scores[TOGETHER].attention_auc), None)
     return "" if first is None else f"{first:.1f}"
 
 
-def card_text(card: PretrainedCard) -> str:
+def card_text(card: "PretrainedCard") -> str:
     """Returns a card as text."""
     chosen = f"{card.seed}, the only one trained"
     if len(card.seeds) > 1:

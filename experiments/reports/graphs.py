@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jattn.plots._colors import ATTENTION_COLORS, DROPPED, TARGET
 from jattn.plots._graphs import EDGE
-from jattn.plots._style import ATTENTION_COLORS, DROPPED, TARGET
 
 from ..run.samples import MAX_EDGES, MAX_NODES
 from ..run.tables import title

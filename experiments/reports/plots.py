@@ -9,7 +9,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jattn.plots._style import CURVES
+from jattn.plots._colors import CURVES
 
 SIZE = (3.5, 2.6)  # inches
 MARGINS = {"left": 0.19, "right": 0.98, "bottom": 0.17, "top": 0.97}  # a layout engine takes as long as the drawing

@@ -15,7 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from jattn.plots import accuracy_by_label, accuracy_by_size, training_curves
-from jattn.plots._style import CURVES, style_axes
+from jattn.plots._colors import CURVES
+from jattn.plots._style import style_axes
 from jattn.plots._training import FAINT, Quantity
 
 from .results import SubsetScores

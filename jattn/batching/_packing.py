@@ -104,14 +104,15 @@ def pack(
     n_node, n_edge = (np.append(np.asarray(n), 0)[flat] for n in (graphs.n_node, graphs.n_edge))
     order = np.argsort(-n_node, axis=1, kind="stable")
     flat, n_node, n_edge = (np.take_along_axis(x, order, 1) for x in (flat, n_node, n_edge))
-    largest, costs = int(n_node.max(initial=1)), cost_model()
+    largest = int(n_node.max(initial=1))
     width, n_coo = ell_width(graphs, np.unique(flat[flat >= 0]))
     n_coo = np.append(n_coo, 0)[flat]
-    work = width + costs.listed_work * n_coo.sum() / max(n_node.sum(), 1)  # of a row, where A is sparse
     if dense is False and isinstance(graphs.edges, Proximity):
         raise ValueError("dense: all nodes of these graphs are joined; expected True, or None")
     if dense is None:
-        dense = isinstance(graphs.edges, Proximity) or bool(largest <= costs.dense_work * work)
+        dense = isinstance(graphs.edges, Proximity) or _prefers_blocks(
+            largest, width, n_coo.sum() / max(n_node.sum(), 1)
+        )
     block, block_index = (_best_blocks if dense else _one_block)(n_node, flat >= 0, parts)
     blocks = -(-max(int(block_index.max(initial=0)) + 1, 1) // parts)  # of a part
     ids, edges, coo_edges = _lay_out(flat, block_index, (n_edge, n_coo), blocks, parts)
@@ -223,6 +224,30 @@ def size_classes(graphs: GraphsTuple, ratio: float = 1.5, least: int = 1000) -> 
         classes.append(int(smaller[-1]))
         remaining = smaller
     return tuple(reversed(classes))
+
+
+def prediction_classes(graphs: GraphsTuple) -> tuple[int, ...]:
+    """Size classes of a split for predictions: those of `size_classes` if A is stored as dense blocks, or else one.
+
+    Sparse storage packs graphs of all sizes into the same rows, so that a class would save nothing, and cost a program.
+    """
+    if isinstance(graphs.edges, Proximity):
+        return size_classes(graphs)
+    width, n_coo = ell_width(graphs, np.arange(len(graphs.n_node)))
+    nodes, largest = int(np.sum(graphs.n_node)), int(np.max(graphs.n_node, initial=1))
+    return size_classes(graphs) if _prefers_blocks(largest, width, n_coo.sum() / max(nodes, 1)) else ()
+
+
+def _prefers_blocks(largest: int, width: int, listed: float) -> bool:
+    """Whether dense blocks are faster than sparse storage.
+
+    Args:
+      largest: nodes of the largest graph.
+      width: columns of the ELL table.
+      listed: entries of the COO list for each node.
+    """
+    costs = cost_model()
+    return bool(largest <= costs.dense_work * (width + costs.listed_work * listed))
 
 
 def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[int, Int[np.ndarray, " graphs"]]:

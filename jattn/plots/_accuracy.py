@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from jattn.plots._style import CURVES, SPAN, by_seed, current_axes, draw_band, style_axes, whole_numbers
+from jattn.plots._colors import CURVES
+from jattn.plots._style import SPAN, by_seed, current_axes, draw_band, style_axes, whole_numbers
 
 Accuracies = Mapping[str, tuple[ArrayLike, ArrayLike]]
 LOGARITHMIC = 10  # the ratio of sizes from which their axis is logarithmic

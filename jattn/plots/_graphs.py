@@ -15,16 +15,9 @@ from matplotlib.lines import Line2D
 
 from jattn.graphs import Proximity
 from jattn.io import write_atomically
+from jattn.plots._colors import DROPPED, TARGET
 from jattn.plots._layout import stress_layout
-from jattn.plots._style import (
-    ATTENTION,
-    DROPPED,
-    TARGET,
-    NotebookFigure,
-    attention_colors,
-    draw_attention_bar,
-    relative_to_largest,
-)
+from jattn.plots._style import ATTENTION, NotebookFigure, attention_colors, draw_attention_bar, relative_to_largest
 
 EDGE = "#8c8c8c"
 DRAWN = 10  # graphs, where none are named

@@ -14,7 +14,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from jattn.plots._style import DROPPED, TARGET, NotebookFigure, attention_colors, draw_attention_bar
+from jattn.plots._colors import DROPPED, TARGET
+from jattn.plots._style import NotebookFigure, attention_colors, draw_attention_bar
 
 PANEL = 1.05  # inches
 BORDER, WRONG = "0.5", TARGET

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-ATTENTION_COLORS = ("#e3edf5", "#7fb2d6", "#2a6f97", "#0b2540")  # from none to the most of a graph
+from jattn.plots._colors import ATTENTION_COLORS
+
 ATTENTION = LinearSegmentedColormap.from_list("attention", ATTENTION_COLORS)
-TARGET, DROPPED = "#e4572e", "#a9a9a9"
-CURVES = ("#2a6f97", "#e07a1f", "#4c956c", "#8e5ea2", "#c1436d")  # one per pooling layer, subset or run
 SPAN = "0.92"  # of a range of values, behind the curves
 
 

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter
 from numpy.typing import ArrayLike
 
-from jattn.plots._style import CURVES, by_seed, current_axes, style_axes, whole_numbers
+from jattn.plots._colors import CURVES
+from jattn.plots._style import by_seed, current_axes, style_axes, whole_numbers
 
 Quantity = Literal["loss", "accuracy", "attention_auc"]
 LABELS: Mapping[str, str] = {"loss": "loss", "accuracy": "accuracy (%)", "attention_auc": "attention AUC (%)"}

@@ -13,8 +13,8 @@ from jraph import GraphsTuple
 
 from jattn._choices import Aggregation
 from jattn._cost_model import CostModel, cost_model
-from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, shuffled_batches, size_classes
-from jattn.batching._packing import round_up
+from jattn.batching import Bucket, DeviceDataset, device_put, evaluation_batches, shuffled_batches
+from jattn.batching._packing import prediction_classes, round_up
 from jattn.batching._training_batches import pack_training
 from jattn.graphs import GRAPH_ID, TERMS, Proximity, expect_one_tuple, labels
 from jattn.nn import Network, chebyshev_terms, sparse_topology
@@ -290,7 +290,8 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
     costs, parts = cost_model(), []
     seeds, params, split, rounded = put_split(network, params, graphs, costs.evaluation_rows)
     structure, selections = separate(network)
-    for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), size_classes(graphs)):
+    classes = prediction_classes(graphs)
+    for packed in evaluation_batches(graphs, costs.evaluation_rows, devices_per_seed(seeds), classes):
         batches, bucket = round_up(*packed) if rounded else packed
         sequential = run_sequentially(network, graphs, bucket.nodes, compact)
         predict = _compiled_predict(structure, bucket, seeds, sequential, compact, costs)

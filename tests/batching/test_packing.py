@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn.batching import evaluation_batches, pack, shuffled_batches, size_classes
+from jattn.batching._packing import prediction_classes
 from jattn.batching._packing import MAX_DEVIATION
 from jattn.graphs import Proximity, from_dense
 
@@ -173,6 +174,16 @@ def test_classes_part_sizes_where_enough_graphs_are_smaller():
 def test_a_few_very_large_graphs_make_a_class_with_the_next_smaller_ones():
     graphs = graphs_of([4] * 30 + [8] * 30 + [100])
     assert size_classes(graphs, ratio=1.5, least=20) == (4,)
+
+
+def test_one_program_predicts_sparse_graphs_of_all_sizes():
+    """Their rows are packed whatever the sizes; blocks of A fit graphs of one size best."""
+    sizes = [4] * 1500 + [40] * 1500
+    graphs = graphs_of(sizes)
+    assert prediction_classes(graphs) == ()
+    ((ids, bucket),) = evaluation_batches(graphs, 1024)
+    assert np.sum(sizes) > 0.95 * ids.shape[1] * bucket.nodes
+    assert prediction_classes(graphs._replace(edges=Proximity(0.1))) == size_classes(graphs) == (4,)
 
 
 @pytest.mark.slow

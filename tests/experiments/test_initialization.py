@@ -9,6 +9,7 @@ import pytest
 
 from experiments.colors import PRESETS
 from experiments.initialization import __main__ as initialization
+from experiments.initialization import study
 from experiments.initialization.projections import (
     common_scales,
     prob_good_init,
@@ -112,7 +113,7 @@ def rows(file):
 
 @pytest.mark.slow
 def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypatch, capsys):
-    stages, train = [], initialization.train
+    stages, train = [], study.train
 
     def counted(run, setting, stage, projections):
         if len(stages) == 1:
@@ -122,7 +123,7 @@ def test_a_study_that_is_stopped_goes_on_to_the_same_numbers(tmp_path, monkeypat
         return train(run, setting, stage, projections)
 
     arguments = [*SMALL, "--models", "gcn", "--supervision", "weak", "--dynamics-epochs", "0", "--out"]
-    monkeypatch.setattr(initialization, "train", counted)
+    monkeypatch.setattr(study, "train", counted)
     stopped = tmp_path / "stopped"
     with pytest.raises(SystemExit) as stop:
         initialization.main([*arguments, str(stopped)])

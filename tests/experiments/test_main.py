@@ -34,11 +34,10 @@ for name in sys.argv[1:]:
         main([name, "--help"])
 print(*sys.modules)
 """
-    light = ["colors", "triangles", "mnist75sp", "tu", "size-shift", "report", "sweep", "published"]
-    command = [sys.executable, "-c", code, *light]
-    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    names = list(command.COMMANDS)
+    shown = subprocess.run([sys.executable, "-c", code, *names], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(shown.stdout.split())
-    assert {f"experiments.{name.replace('-', '_')}" for name in light} <= loaded
+    assert {f"experiments.{name.replace('-', '_')}" for name in names} <= loaded
     heavy = {
         "jax",
         "jraph",

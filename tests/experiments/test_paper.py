@@ -12,7 +12,7 @@ from PIL import Image
 from experiments import colors
 from experiments.paper import __main__ as paper
 from experiments.paper import report
-from experiments.paper.plan import EXTRA_ARGUMENTS
+from experiments.paper.plan import EXTRA_ARGUMENTS, TABLES
 from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
 from experiments.run.paper_scores import PaperScore
@@ -249,7 +249,7 @@ def test_what_has_one_error_is_networks_or_else_draws_of_graphs():
 
 @pytest.mark.parametrize("data_dir", [None, slow(Path.cwd())])
 def test_every_row_of_every_table_has_runs(tmp_path, data_dir):
-    for table, (tasks, labels) in paper.TABLES.items():
+    for table, (tasks, labels) in TABLES.items():
         runs = paper.runs_of(paper.Paper("all", out=tmp_path, data_dir=data_dir), table)
         assert [entry.task for entry in runs] == list(tasks)
         for entry in runs:

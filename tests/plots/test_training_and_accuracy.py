@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jattn.plots import accuracy_by_label, accuracy_by_size, training_curves
-from jattn.plots._style import CURVES
+from jattn.plots._colors import CURVES
 
 
 @pytest.fixture
