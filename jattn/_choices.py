@@ -9,14 +9,14 @@ from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
 
 Task = Literal["regression", "classification"]  # squared error of one output, or cross entropy of logits
 Aggregation = Literal["mean", "sum"]
-Readout = Literal["sum", "mean", "max"]
+Readout = Literal["sum", "mean", "max", "log_sum"]
 # How convolutions compute: in float32 at the highest precision of the device, in float32 at its default precision (TF32
 # on GPUs, bfloat16 products on TPUs), or in bfloat16.
 Precision = Literal["highest", "default", "bfloat16"]
 
 
 def check_layers(model: Any) -> None:
-    """Checks `filters`, `order`, `aggregation`, `hidden`, `readout` and `dropout` of a dataclass; converts its numbers.
+    """Checks `filters`, `order`, `aggregation`, `hidden`, `readout`, `typical_nodes` and `dropout`; converts numbers.
 
     Raises:
       ValueError: a value is not allowed.
@@ -24,12 +24,13 @@ def check_layers(model: Any) -> None:
     expect_one_each("filters", model.filters)
     filters = tuple(as_int(f"filters[{i}]", width) for i, width in enumerate(model.filters))
     object.__setattr__(model, "filters", filters)
-    set_numbers(model, ints=("order",), floats=("dropout",), optional_ints=("hidden",))
+    set_numbers(model, ints=("order",), floats=("dropout", "typical_nodes"), optional_ints=("hidden",))
     expect_one_of("aggregation", model.aggregation, Aggregation)
     expect_one_of("readout", model.readout, Readout)
     if min(filters, default=0) < 1:
         raise ValueError(f"filters: {filters} is not allowed, expected one positive number per convolution")
     expect_at_least(1, order=model.order, hidden=model.hidden)
+    expect_at_least(0, typical_nodes=model.typical_nodes)
     if not 0 <= model.dropout < 1:
         raise ValueError(f"dropout: {model.dropout} is not allowed, expected 0 or more and less than 1")
 

@@ -31,7 +31,7 @@ from jattn.training import attention_loss, auxiliary_loss, task_loss
 BY_NETWORK = AttentionPoolingConfig(TopK(0.6), ScorerConfig("gnn", filters=5), "current")
 NETWORKS = {
     "gcn": Network((5, 4), order=1, readout="max", outputs=3),
-    "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="sum", outputs=3),
+    "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="log_sum", typical_nodes=4.0, outputs=3),
     "chebynet": Network(
         (5, 4),
         order=3,

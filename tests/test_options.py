@@ -33,6 +33,7 @@ def with_nodes(**fields):
     [
         (lambda: jattn.Network(aggregation="avg"), "aggregation: 'avg' is not known, expected one of: mean, sum"),
         (lambda: jattn.Network(readout="avg"), "readout: 'avg' is not known"),
+        (lambda: jattn.Network(typical_nodes=-1.0), "typical_nodes: -1.0 is not allowed, expected at least 0"),
         (lambda: jattn.Network(filters=()), "filters: "),
         (lambda: jattn.Network(outputs=0), "outputs: 0"),
         (lambda: jattn.Network(order=0), "order: 0 is not allowed"),

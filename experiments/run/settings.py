@@ -72,7 +72,9 @@ class ModelSettings(Checked):
     hidden: int | None = setting(None, "training")
     """Hidden units of each convolution's MLP; None for a linear map."""
     readout: Readout = setting("sum", "training")
-    """How the features of a graph are computed from those of its nodes."""
+    """How a graph's features are computed from those of its nodes; log_sum: log((1 + sum) / (1 + typical nodes))."""
+    typical_nodes: float = setting(100.0, "training")
+    """With --readout log_sum: about the number of nodes of a training graph."""
     dropout: float = setting(0.0, "training")
     """Dropout rate before the output map."""
 
@@ -89,6 +91,7 @@ class ModelSettings(Checked):
             aggregation=self.aggregation,
             hidden=self.hidden,
             readout=self.readout,
+            typical_nodes=self.typical_nodes,
             outputs=outputs,
             dropout=self.dropout,
             poolings=poolings,

@@ -168,6 +168,7 @@ def full_graph_activations(
         features.append(jax.nn.relu(_apply(network, params, "layer", i, features[-1], topology)))
     z = topology.readout(features[-1], network.readout)
     order = jnp.argsort(-features[-1], axis=0) if network.readout == "max" else jnp.zeros((0, 0), int)
+    z = network.scale_readout(z)
     return _apply(network, params, "head", z), FullGraphActivations(topology, tuple(features), order)
 
 
@@ -201,7 +202,7 @@ def predict_without_each(
         z = whole.features[-1].sum(0)[None] + topology.sum_rows(now - before)  # the removed node's too
         if network.readout == "mean":
             z = z / jnp.maximum(whole.topology.node_mask.sum() - 1, 1).astype(z.dtype)
-    return _apply(network, params, "head", z)
+    return _apply(network, params, "head", network.scale_readout(z))
 
 
 def _subgraph_topology(whole: SparseTopology, chunk: SubgraphBatch) -> SparseTopology:

@@ -1,6 +1,7 @@
 """The network: convolutions, with poolings before some of them, a readout and an output map."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -70,7 +71,10 @@ class Network(nn.Module):
       order: number of Chebyshev terms of each convolution, K.
       aggregation: "mean" (symmetric normalization) or "sum" (the same, times degrees).
       hidden: hidden units of the MLP of each convolution. None: one linear map.
-      readout: "sum", "mean" or "max" over the nodes kept at the end; 0 for an empty graph.
+      readout: "sum", "mean" or "max" over the nodes kept at the end, which are 0 for an empty graph, or "log_sum",
+        log((1 + sum) / (1 + typical_nodes)): it keeps the size, as a sum does, but grows with it only slowly.
+      typical_nodes: number of nodes about which "log_sum" is 0, such as those of a graph of the training split. Without
+        it every feature has the same large offset, from which training hardly tells the bias.
       outputs: outputs of a graph: 1 for regression, the number of classes for classification.
       poolings: the pooling before each convolution, or None; may be shorter than `filters`. After a DiffPool all nodes
         are clusters, so no attention pooling may follow.
@@ -92,6 +96,7 @@ class Network(nn.Module):
     aggregation: Aggregation = "mean"
     hidden: int | None = None
     readout: Readout = "sum"
+    typical_nodes: float = 100.0
     outputs: int = 1
     poolings: tuple[AttentionPoolingConfig | DiffPoolConfig | None, ...] = ()
     dropout: float = 0.0
@@ -197,6 +202,11 @@ class Network(nn.Module):
         """The outputs of graphs from their features after the readout."""
         return self.output(z)
 
+    @nn.nowrap
+    def scale_readout(self, z: Float[Array, "graphs features"]) -> Float[Array, "graphs features"]:
+        """The logarithm that "log_sum" takes of a sum; other readouts as they are."""
+        return jnp.log1p(z) - math.log1p(self.typical_nodes) if self.readout == "log_sum" else z
+
     @property
     def can_compact(self) -> bool:
         """Whether all its poolings are attention poolings, so that there are dropped rows to leave out."""
@@ -228,7 +238,7 @@ class Network(nn.Module):
                 nodes = nodes._replace(x=nn.relu(y), previous=nodes.x)
         # The last ReLU is a part of the readout, so that its gradient need not keep y.
         z = nodes.topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout)
-        return z, tuple(results)
+        return self.scale_readout(z), tuple(results)
 
     def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
         """What enters convolution `i` after the pooling before it, and the result of that pooling."""

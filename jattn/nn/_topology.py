@@ -96,9 +96,11 @@ class Topology(abc.ABC):
     def readout(self, x: Float[Array, "nodes features"], kind: Readout) -> Float[Array, "graphs features"]:
         """`sum`, `mean` or `max` of relu(x), where x has to be 0 in dropped rows: faster, because no row is masked.
 
+        For "log_sum" it is the sum, of which the network takes the logarithm.
+
         Args:
           x: features before ReLU, as the last layer of a network returns them.
-          kind: which of the three.
+          kind: which of them.
         """
         if kind == "max":  # the larger of 0 and the maximum, without a pass for ReLU
             return segment_max(x, self.node_graph, len(self.n_node))

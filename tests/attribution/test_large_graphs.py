@@ -26,6 +26,7 @@ NETWORKS = {
     "chebynet": Network((5, 4, 3), order=3, readout="max", outputs=3),
     "chebygin": Network((4, 5), order=3, aggregation="sum", hidden=6, readout="mean", outputs=3),
     "gcn": Network((5, 4), order=1, readout="sum", outputs=3),
+    "log_sum": Network((5, 4), order=2, readout="log_sum", outputs=3),
     "gin": Network((5, 4), order=1, aggregation="sum", hidden=6, readout="max", outputs=3),
     "wide": Network((6,), order=4, readout="max", outputs=3),
 }
@@ -69,7 +70,9 @@ def params_of(network, seeds):
     return jax.vmap(lambda key: network.init(key, graph)["params"])(jax.random.split(jax.random.key(1), seeds))
 
 
-@pytest.mark.parametrize(("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), slow("gcn", 3)])
+@pytest.mark.parametrize(
+    ("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), slow("gcn", 3), slow("log_sum", 2)]
+)
 def test_subgraphs_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
     graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
     done, by_ball = [], []

@@ -10,7 +10,7 @@ from cases import slow
 from graph_strategies import BUCKET, EMPTY, ONE_NODE, USUAL, make_graph, pad, rows
 
 from jattn.graphs import from_dense
-from jattn.nn import ChebyGINConv, Threshold, TopK, block_topology, chebyshev_terms, sparse_topology
+from jattn.nn import ChebyGINConv, Network, Threshold, TopK, block_topology, chebyshev_terms, sparse_topology
 from jattn.nn._chebyshev import chebyshev_filter
 
 pytestmark = pytest.mark.default_xla
@@ -277,6 +277,19 @@ def test_the_readout_of_masked_rows_is_that_of_relu(kind, storage):
     topology = STORAGES[storage](pad([USUAL, make_graph(5, 0.5, 9)])).subgraph(rows([], np.arange(11) % 4 > 0))
     x = topology.mask_nodes(jnp.sin(jnp.arange(BUCKET.nodes * 3.0).reshape(-1, 3)))
     np.testing.assert_allclose(topology.readout(x, kind), getattr(topology, kind)(jax.nn.relu(x)), rtol=1e-6)
+
+
+def test_log_sum_is_the_logarithm_of_a_sum_and_0_at_the_typical_size():
+    graph, networks = (
+        pad([USUAL, EMPTY]),
+        [Network((3,), readout=kind, typical_nodes=9.0) for kind in ("sum", "log_sum")],
+    )
+    params = networks[0].init(jax.random.key(0), graph)["params"]
+    params["output"] = {"kernel": jnp.eye(3), "bias": jnp.zeros(3)}
+    total, log = (network.clone(outputs=3).apply({"params": params}, graph).prediction[:2] for network in networks)
+    assert total[0].max() > 0.1
+    np.testing.assert_allclose(log, np.log((1 + total) / 10), rtol=1e-5)
+    np.testing.assert_allclose(networks[1].scale_readout(jnp.full((1, 3), 9.0)), 0, atol=1e-6)
 
 
 def test_the_plain_softmax_is_shift_invariant_and_the_papers_is_not(unchecked_types):
