@@ -15,7 +15,7 @@ from jattn.training._devices import is_main_process
 
 from .paper_scores import PaperScores
 from .results import Results
-from .tables import score_table
+from .tables import as_text, score_rows
 
 LINES = 10  # lines per stage if the output is no terminal
 
@@ -33,12 +33,12 @@ def print_results(
 
     Args:
       folder: the run's.
-      results: as for `score_table`, as `paper` and `details` are.
+      results: as for `score_rows`, as `paper` and `details` are.
       before: whether an earlier command finished it, so that this one trained nothing.
       paper: the paper's scores.
       details: further scores, by name.
     """
-    print(score_table(results, paper, details))
+    print(as_text(score_rows(results, paper, details)))
     seconds = f"{results.total_seconds:.0f} s"
     print(f"finished before, in {seconds}: {folder}" if before else f"{seconds}; the run is in {folder}")
 

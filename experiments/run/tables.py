@@ -99,11 +99,6 @@ def _number(cell: str) -> int | float | str:
     return cell
 
 
-def score_table(results: Results, paper: PaperScores, details: Sequence[str] = ()) -> str:
-    """Returns `score_rows` as text."""
-    return as_text(score_rows(results, paper, details))
-
-
 def score_rows(results: Results, paper: PaperScores, details: Sequence[str] = ()) -> list[list[str]]:
     """Returns accuracy and attention AUC, mean and standard deviation over networks, above the paper's figures.
 

@@ -4,7 +4,7 @@ import csv
 
 from experiments.run.paper_scores import PaperScore
 from experiments.run.results import MeanStd, Results, SubsetScores
-from experiments.run.tables import as_html, as_markdown, as_text, score_table, title, write_csv
+from experiments.run.tables import as_html, as_markdown, as_text, score_rows, title, write_csv
 
 ROWS = [["%", "Orig", "jobs"], ["weak <1>", "98.0 *", "2 done"], ["global", "7.5", ""]]
 
@@ -42,11 +42,11 @@ def test_scores_stand_above_the_papers_which_has_dashes_where_it_has_none():
     score = MeanStd(50.0, 1.25, (50.0,))
     subset = SubsetScores(score, (score, score), balanced_accuracy=score)
     results = Results({"orig": subset, "all": subset}, {"test": 1.0})
-    shown = score_table(results, {"orig": PaperScore("66", "1", 10, 10)}, ["balanced_accuracy"]).splitlines()
+    shown = as_text(score_rows(results, {"orig": PaperScore("66", "1", 10, 10)}, ["balanced_accuracy"])).splitlines()
     assert shown[0].split() == ["%", "Orig", "AUC", "AUC", "2", "Balanced"]
     assert shown[1].split() == ["1", "seed", *(["50.0", "±", "1.2"] * 4)]
     assert shown[2].split() == ["paper:", "10", "seeds", "66", "±", "1", "-", "-", "-"]
-    assert len(score_table(results, {}).splitlines()) == 2
+    assert len(score_rows(results, {})) == 2
 
 
 def test_names_are_shown_as_words():
