@@ -1,4 +1,4 @@
-"""One library's training in a process of its own, an epoch whenever the benchmark asks for one.
+"""One library's work in a process of its own, a round whenever the benchmark asks for one.
 
 In a process of both, each library's pool of threads, one a core, would find its cores taken by the other's.
 """
@@ -9,90 +9,84 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Literal, NamedTuple
-
-import jax
-
-from benchmarks.workloads import BATCH, WORKLOADS, Workload
-from experiments.run.devices import configure_jax
-from jattn import train_seeds
+from typing import Literal, NamedTuple, Self
 
 Library = Literal["jattn", "PyG"]
 LIBRARIES: tuple[Library, ...] = ("jattn", "PyG")
 
 
-class Epoch(NamedTuple):
-    """What an epoch came to.
+class MeasurementError(RuntimeError):
+    """A measurement failed; the message says why, or the process has said it."""
+
+
+class Round(NamedTuple):
+    """What a round came to: an epoch of training, or leave-one-out of all graphs.
 
     Attributes:
       seconds: that it took.
-      loss: its mean, ours with attention's.
       kept: share of nodes in the last convolution.
     """
 
     seconds: float
-    loss: float
     kept: float
 
 
 class Turns:
-    """A process that trains a workload with one library.
+    """A process that works with one library; a context manager, which ends it.
 
     Args:
       library: whose.
-      workload: one of `WORKLOADS`.
-      graphs: its training graphs.
-      epochs: that `epoch` may be called.
-      threads: of PyG; as many as torch takes where not given.
+      measurement: "training" or "leave_one_out".
+      workload: one of `benchmarks.workloads.SOURCES`.
+      graphs: its graphs.
+      rounds: that `round` may be called.
     """
 
-    def __init__(self, library: Library, workload: str, graphs: int, epochs: int, threads: int | None) -> None:
-        asked = map(str, (library, workload, graphs, epochs, threads or 0))
+    def __init__(self, library: Library, measurement: str, workload: str, graphs: int, rounds: int) -> None:
+        asked = library, measurement, workload, str(graphs), str(rounds)
         command = [sys.executable, "-m", "benchmarks.turns", *asked]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
 
-    def epoch(self) -> Epoch:
-        """Trains an epoch; the first compiles. Exits where the process has ended, which has then said why."""
+    def round(self) -> Round:
+        """Works for a round; the first compiles.
+
+        Raises:
+          MeasurementError: the process has ended, after it said why.
+        """
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         with suppress(BrokenPipeError):
             print(file=process.stdin, flush=True)
         if not (line := process.stdout.readline()):
-            raise SystemExit(process.wait() or 1)
-        return Epoch(*json.loads(line))
+            raise MeasurementError(f"its process ended with status {process.wait()}")
+        return Round(*json.loads(line))
 
-    def end(self) -> None:
-        """Ends the process."""
-        self._process.communicate()
+    def __enter__(self) -> Self:
+        return self
 
-
-def jattn_epochs(workload: Workload, epochs: int) -> Iterator[tuple[float, float]]:
-    """Trains with jattn: each epoch's loss and share of nodes kept. The first compiles, and trains two."""
-    jax.config.update("jax_platforms", "cpu")
-    configure_jax()
-    # `train_seeds` has the device train the next epoch while its caller looks at the last one; without this it would do
-    # so in PyG's turn.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-    # Its last epoch is reported without another being trained, so one more than is reported is asked for.
-    for done in train_seeds(workload.network, workload.config, workload.graphs, [0], epochs + 1, BATCH):
-        yield float(done.loss[0]), float(done.predictions.node_masks[-1].mean())
+    def __exit__(self, *exception: object) -> None:
+        self._process.communicate()  # at the end of its input it ends
 
 
-def serve(library: str, workload: str, graphs: int, epochs: int, threads: int) -> None:
-    """Trains an epoch for every line of standard input and prints what it came to."""
-    data = WORKLOADS[workload](graphs)
+def serve(library: str, measurement: str, workload: str, graphs: int, rounds: int) -> None:
+    """Works a round for every line of standard input and prints what it came to."""
+    from benchmarks.workloads import SOURCES
+
+    made = SOURCES[workload].workload(graphs)
     if library == "jattn":
-        training = jattn_epochs(data, epochs)
+        from benchmarks import ours
+
+        work: Iterator[float] = getattr(ours, measurement)(made, rounds)
     else:
         from benchmarks import pyg  # torch is in PyG's process alone
 
-        training = pyg.epochs(data, threads)
+        work = getattr(pyg, measurement)(made)
     for _ in sys.stdin:
         start = time.perf_counter()
-        epoch = next(training)
-        print(json.dumps([time.perf_counter() - start, *epoch]), flush=True)
+        kept = next(work)
+        print(json.dumps([time.perf_counter() - start, kept]), flush=True)
 
 
 if __name__ == "__main__":
-    library, workload, *numbers = sys.argv[1:]
-    serve(library, workload, *map(int, numbers))
+    asked_library, asked_measurement, asked_workload, *numbers = sys.argv[1:]
+    serve(asked_library, asked_measurement, asked_workload, *map(int, numbers))

@@ -1,16 +1,33 @@
-"""What `benchmarks.against_pyg` trains: graphs, and our network for them."""
+"""What is measured: graphs, and the networks that the experiments train on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from jraph import GraphsTuple
 
-from benchmarks.sparse_graphs import random_graphs
-from jattn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, TrainConfig
-from jattn.datasets import generate_triangles
+from benchmarks.sparse_graphs import graphs_in_space, random_graphs
+from experiments import colors, mnist75sp, triangles
+from experiments.run.groups import with_changes
+from experiments.run.settings import Settings
+from jattn import Network, TrainConfig, datasets
+from jattn.types import Task
 
 BATCH = 32
-NODES = 300  # of a sparse graph
+
+# The paper's model of D&D, with attention by a projection.
+SPARSE = with_changes(
+    Settings(),
+    attention="unsupervised",
+    threshold=0.002,
+    pool_before=(2,),
+    score_from="current",
+    init="default",
+    filters=(64, 64, 64),
+    order=3,
+    readout="max",
+)
 
 
 @dataclass(frozen=True)
@@ -22,29 +39,75 @@ class Workload:
       graphs: the host-side training split.
       network: our network; `benchmarks.pyg.Peer` makes PyG's of it.
       config: how ours is trained, and PyG's but for attention.
+      teacher: the network whose leave-one-out attribution is computed, without pooling.
+      teacher_config: how it is trained.
     """
 
     name: str
     graphs: GraphsTuple
     network: Network
     config: TrainConfig
+    teacher: Network
+    teacher_config: TrainConfig
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.config.task
 
 
-def triangles(graphs: int) -> Workload:
-    """Small graphs of 4 to 25 nodes: the paper's supervised model of TRIANGLES."""
-    pooling = AttentionPoolingConfig(Threshold(0.001), ScorerConfig("gnn", filters=32, layers=3), score_from="current")
-    poolings = (None, pooling, pooling)
-    network = Network((64, 64, 64), order=7, aggregation="sum", hidden=64, readout="max", poolings=poolings)
-    data = generate_triangles(train=graphs, validation=0, test=0)["train"]
-    return Workload("TRIANGLES", data, network, TrainConfig("regression", attention_weight=100.0))
+@dataclass(frozen=True)
+class Source:
+    """Makes a workload.
+
+    Attributes:
+      name: as it is printed.
+      settings: of the experiment whose networks it has.
+      read: (number of graphs, folder of published data) -> that many graphs.
+      task: what is predicted.
+      outputs: outputs per graph.
+    """
+
+    name: str
+    settings: Settings
+    read: Callable[[int, Path | None], GraphsTuple]
+    task: Task
+    outputs: int
+
+    def workload(self, graphs: int, data_dir: Path | None = None) -> Workload:
+        """The workload with so many graphs."""
+        settings, task = self.settings, self.task
+        networks = settings.network(self.outputs), settings.training(task)
+        teachers = settings.teacher(self.outputs), settings.teacher_training(task)
+        return Workload(self.name, self.read(graphs, data_dir), *networks, *teachers)
 
 
-def sparse(graphs: int) -> Workload:
-    """Random graphs of 300 nodes with 5 neighbors each, of two classes: whether the first color is frequent."""
-    pooling = AttentionPoolingConfig(Threshold(0.002), score_from="current")
-    network = Network((64, 64, 64), order=3, readout="max", outputs=2, poolings=(None, None, pooling))
-    data = random_graphs(graphs, NODES)
-    return Workload(f"sparse, {NODES} nodes", data, network, TrainConfig("classification"))
+def _colors(graphs: int, data_dir: Path | None) -> GraphsTuple:
+    return datasets.generate_colors(train=graphs, validation=1, test=1)["train"]
 
 
-WORKLOADS: dict[str, Callable[[int], Workload]] = {"triangles": triangles, "sparse": sparse}
+def _triangles(graphs: int, data_dir: Path | None) -> GraphsTuple:
+    return datasets.generate_triangles(train=graphs, validation=0, test=0)["train"]
+
+
+def _mnist75sp(graphs: int, data_dir: Path | None) -> GraphsTuple:
+    return datasets.mnist75sp(data_dir, train_images=graphs).splits["train"]
+
+
+def sparse_source(nodes: int, in_space: bool = False) -> Source:
+    """Sparse graphs of so many nodes with 5 neighbors on average: random ones, or points in a cube that are near."""
+    kind, make = ("in space", graphs_in_space) if in_space else ("random", random_graphs)
+    read = partial(_sparse, make, nodes)
+    return Source(f"{nodes} nodes, {kind}", SPARSE, read, "classification", 2)
+
+
+def _sparse(make: Callable[[int, int], GraphsTuple], nodes: int, graphs: int, data_dir: Path | None) -> GraphsTuple:
+    return make(graphs, nodes)
+
+
+SOURCES = {
+    "colors": Source("COLORS", colors.SUPERVISED, _colors, "regression", 1),
+    "triangles": Source("TRIANGLES", triangles.SUPERVISED, _triangles, "regression", 1),
+    "mnist75sp": Source("MNIST-75sp", mnist75sp.SUPERVISED, _mnist75sp, "classification", 10),
+    "sparse": sparse_source(300),
+}

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jattn.batching import evaluation_batches, pack, shuffled_batches, size_classes
-from jattn.batching._packing import prediction_classes
-from jattn.batching._packing import MAX_DEVIATION
+from jattn.batching._packing import MAX_DEVIATION, prediction_classes
 from jattn.graphs import Proximity, from_dense
 
 fast = settings(max_examples=40, deadline=None, derandomize=True)
