@@ -72,7 +72,7 @@ class ModelSettings(Checked):
     hidden: int | None = setting(None, "training")
     """Hidden units of each convolution's MLP; None for a linear map."""
     readout: Readout = setting("sum", "training")
-    """How a graph's features are computed from those of its nodes; log_sum: log((1 + sum) / (1 + typical nodes))."""
+    """How a graph's features are computed from those of its nodes; log_sum: log2((1 + sum) / (1 + typical nodes))."""
     typical_nodes: float = setting(100.0, "training")
     """With --readout log_sum: about the number of nodes of a training graph."""
     dropout: float = setting(0.0, "training")

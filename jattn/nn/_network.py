@@ -1,7 +1,6 @@
 """The network: convolutions, with poolings before some of them, a readout and an output map."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -72,7 +71,7 @@ class Network(nn.Module):
       aggregation: "mean" (symmetric normalization) or "sum" (the same, times degrees).
       hidden: hidden units of the MLP of each convolution. None: one linear map.
       readout: "sum", "mean" or "max" over the nodes kept at the end, which are 0 for an empty graph, or "log_sum",
-        log((1 + sum) / (1 + typical_nodes)): it keeps the size, as a sum does, but grows with it only slowly.
+        log2((1 + sum) / (1 + typical_nodes)): it keeps the size, as a sum does, but grows by only 1 when it doubles.
       typical_nodes: number of nodes about which "log_sum" is 0, such as those of a graph of the training split. Without
         it every feature has the same large offset, from which training hardly tells the bias.
       outputs: outputs of a graph: 1 for regression, the number of classes for classification.
@@ -205,7 +204,7 @@ class Network(nn.Module):
     @nn.nowrap
     def scale_readout(self, z: Float[Array, "graphs features"]) -> Float[Array, "graphs features"]:
         """The logarithm that "log_sum" takes of a sum; other readouts as they are."""
-        return jnp.log1p(z) - math.log1p(self.typical_nodes) if self.readout == "log_sum" else z
+        return jnp.log2((1 + z) / (1 + self.typical_nodes)) if self.readout == "log_sum" else z
 
     @property
     def can_compact(self) -> bool:

@@ -288,7 +288,7 @@ def test_log_sum_is_the_logarithm_of_a_sum_and_0_at_the_typical_size():
     params["output"] = {"kernel": jnp.eye(3), "bias": jnp.zeros(3)}
     total, log = (network.clone(outputs=3).apply({"params": params}, graph).prediction[:2] for network in networks)
     assert total[0].max() > 0.1
-    np.testing.assert_allclose(log, np.log((1 + total) / 10), rtol=1e-5)
+    np.testing.assert_allclose(log, np.log2((1 + total) / 10), rtol=1e-5)
     np.testing.assert_allclose(networks[1].scale_readout(jnp.full((1, 3), 9.0)), 0, atol=1e-6)
 
 
