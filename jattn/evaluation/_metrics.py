@@ -134,9 +134,6 @@ def regression_errors(prediction: ArrayLike, label: ArrayLike) -> RegressionErro
 def attention_auc(attention: ArrayLike, target: ArrayLike, node_mask: ArrayLike | None = None) -> float:
     """Area under the ROC curve of attention as a score for target > 0, in per cent, over all nodes together.
 
-    It is the share of pairs of a positive and a negative node in which the positive one scores higher, ties counting
-    half: with P positive nodes, N negative ones and R the sum of the positive ones' ranks, (R - P (P + 1) / 2) / (P N).
-
     Args:
       attention: the scores, [nodes].
       target: target attention, [nodes].
@@ -163,12 +160,10 @@ def attention_auc(attention: ArrayLike, target: ArrayLike, node_mask: ArrayLike 
     positive = truth > 0
     if positive.all() or not positive.any() or not np.isfinite(scores).all():
         return float("nan")
-    # Not sklearn's `roc_auc_score`, whose import takes as long as a third of the epochs of a short training.
-    _, distinct, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    rank = np.cumsum(counts) - (counts - 1) / 2  # counted from 1; equal scores share their mean
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    above = rank[distinct][positive].sum() - positives * (positives + 1) / 2
-    return 100 * float(above / (positives * negatives))
+    # Imported here, since it takes a second. These two do the same as `roc_auc_score` in half its time.
+    from sklearn.metrics import auc, roc_curve
+
+    return 100 * float(auc(*roc_curve(positive, scores)[:2]))
 
 
 def cosine_similarity(a: ArrayLike, b: ArrayLike) -> float:
