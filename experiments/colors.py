@@ -66,7 +66,7 @@ class Colors(Settings):
         return self.data.load()
 
 
-WEAK = Colors()
+WEAK = with_changes(Colors(), compact=True)
 SUPERVISED = with_changes(WEAK, attention="supervised")
 UNSUPERVISED = with_changes(WEAK, attention="unsupervised", threshold=0.03)
 GLOBAL = with_changes(WEAK, attention="none", epochs=100, decay_epochs=(90,))

@@ -58,6 +58,7 @@ SUPERVISED = with_changes(
     aggregation="sum",
     hidden=64,
     readout="max",
+    compact=True,
     epochs=100,
     decay_epochs=(85, 95),
     teacher_epochs=100,

@@ -28,8 +28,8 @@ class CostModel:
       evaluation_rows: rows of a batch for which no gradient is computed.
       precomputed_floats: the first layer's Chebyshev terms of a split are computed once for all epochs if they, and
         the memory for computing them, take at most so many numbers.
-      compact_wide_layers: whether layers of 256 features train faster on the rows of kept nodes only, with seeds one
-        after another. Experiments use it to choose `Network.compact`.
+      compact: whether `TrainConfig.compact` has an effect: products of kept nodes alone, with the seeds of a device one
+        after another. False: all rows, with vectorised seeds.
       row_work: cost of the linear maps of a row, in rows of a dense block that it could be multiplied by in that time;
         weighs padding against the size of blocks.
       block_limit: rows of a dense block, unless a graph has more nodes.
@@ -38,6 +38,8 @@ class CostModel:
       outer_sum_rows: up to so many rows per node, graphs are laid out separately for a batched product instead of
         summing the outer product of each node.
       row_major_features: up to so many features, a product with dense blocks is computed as (x^T A)^T.
+      compact_features: fewest features of the widest layer for which dense blocks have compact layouts. Each layout is
+        one more program to compile.
       compact_shares: capacities of compact layouts, as shares of all rows, ascending.
       compact_rows: rows of a dense block of kept nodes. Small blocks waste rows if graphs keep different shares of
         their nodes; large ones multiply by many zeros.
@@ -60,7 +62,7 @@ class CostModel:
     sequential_floats: int | None = 160_000
     evaluation_rows: int = 1024
     precomputed_floats: int = 100_000_000
-    compact_wide_layers: bool = True
+    compact: bool = True
 
     row_work: int = 96
     block_limit: int = 128
@@ -68,6 +70,7 @@ class CostModel:
     listed_work: int = 6
     outer_sum_rows: int = 4
     row_major_features: int = 8
+    compact_features: int = 256
     compact_shares: tuple[float, ...] = (0.16, 0.33, 0.5, 0.62)
     compact_rows: int = 160
 
@@ -84,7 +87,7 @@ class CostModel:
     search_sources: int = 512
 
     def __post_init__(self) -> None:
-        not_counts = ("compact_wide_layers", "compact_shares", "row_major_features", "subgraph_share")
+        not_counts = ("compact", "compact_shares", "row_major_features", "subgraph_share")
         expect_at_least(1, **{name: value for name, value in vars(self).items() if name not in not_counts})
         expect_at_least(0, row_major_features=self.row_major_features, subgraph_share=self.subgraph_share)
         shares = self.compact_shares
@@ -108,7 +111,7 @@ _CPU = CostModel()
 _GPU = CostModel(
     sequential_floats=None,
     evaluation_rows=16_384,
-    compact_wide_layers=False,
+    compact=False,
     dense_work=16,  # 64 features: 128 operations of 60 T/s for each row of a block, 256 bytes of 3 TB/s, often cached
     outer_sum_rows=8,
     row_major_features=0,  # matrix products choose their own layouts

@@ -100,8 +100,6 @@ class Initialization(Checked):
 
     def colors(self, dimension: int, model: Model, supervision: Supervision, epochs: int) -> Colors:
         """The settings of some of the networks."""
-        from jattn._cost_model import cost_model  # a command line is read without jax
-
         study, run = self.study, self.run
         return with_changes(
             PRESETS[supervision],
@@ -117,7 +115,7 @@ class Initialization(Checked):
             checkpoint_every=run.checkpoint_every,
             tensorboard=run.tensorboard,
             quiet=run.quiet,
-            compact=model == "gin" and cost_model().compact_wide_layers,
+            compact=model == "gin",
         )
 
 

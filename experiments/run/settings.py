@@ -350,8 +350,8 @@ class ExperimentRun(RunSettings):
     """Where a run is kept, what it shows, and how it is executed; none of it changes results."""
 
     compact: bool = setting(False, "nothing")
-    """After a pooling, compute the rows of kept nodes alone: the same result, faster if convolutions are wide. The
-    seeds of a device then train one after another."""
+    """After a pooling, compute the rows of kept nodes alone: the same result, faster if nodes are dropped. The seeds of
+    a device then train one after another. CPUs only."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from jaxtyping import Array, Float
 
 from jattn._choices import Aggregation
 from jattn._options import expect_at_least, expect_one_of
-from jattn.nn._kernels import masked_linear
 from jattn.nn._topology import HIGHEST, Topology
 
 
@@ -82,10 +81,10 @@ def chebyshev_filter(
     if terms is not None or order == 1 or width < features:
         columns = chebyshev_terms(x, topology, order, aggregation, precision) if terms is None else [terms]
         weights = jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]])
-        return masked_linear(jnp.concatenate(columns, axis=1), topology.node_mask, weights, precision)
+        return topology.masked_linear(jnp.concatenate(columns, axis=1), weights, precision)
     multiply = topology.normalized(dtype=x.dtype, precision=precision)
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])
-    z = jnp.split(masked_linear(x, topology.node_mask, weights, precision), order, axis=1)
+    z = jnp.split(topology.masked_linear(x, weights, precision), order, axis=1)
     b, b_next = z[-1], None  # b_{k+1} and b_{k+2}, which starts as 0
     for k in range(order - 2, 0, -1):
         b_k = z[k] - 2 * multiply(b)

@@ -73,6 +73,29 @@ class ChebyshevFilter(nn.Module):
         return chebyshev_filter(x, kernel, bias, topology, self.aggregation, terms, self.precision)
 
 
+class MaskedLinear(nn.Module):
+    """A linear map of the rows of kept nodes, initialized like `linear`; other rows, where x has to be 0, are 0.
+
+    Attributes:
+      features: output features.
+      dtype, param_dtype, precision: as those of `flax.linen.Dense`.
+    """
+
+    features: int
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "nodes in"], topology: Topology) -> Float[Array, "nodes out"]:
+        """The map of every kept node."""
+        inputs = x.shape[-1]
+        kernel = self.param("kernel", linear_init, (inputs, self.features), self.param_dtype)
+        bias = self.param("bias", _bias_init(inputs), (self.features,), self.param_dtype)
+        x, kernel, bias = promote_dtype(x, kernel, bias, dtype=self.dtype)
+        return topology.masked_linear(x, jnp.concatenate([kernel, bias[None]]), self.precision)
+
+
 class ChebyGINConv(nn.Module):
     r"""Chebyshev convolution with mean or sum aggregation (ChebyGIN).
 
@@ -123,5 +146,5 @@ class ChebyGINConv(nn.Module):
 
         if self.hidden is None:
             return first(self.features, "linear")
-        second = linear(self.features, self.hidden, **numbers, name="linear")
-        return topology.mask_nodes(second(nn.relu(first(self.hidden, "hidden_layer"))))
+        second = MaskedLinear(self.features, **numbers, name="linear")
+        return cast(Array, second(nn.relu(first(self.hidden, "hidden_layer")), topology))

@@ -4,6 +4,7 @@ The values are those of plain differentiation. `precision` is that of `jnp.matmu
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -82,6 +83,64 @@ def _masked_linear_jvp(
     # Plain differentiation would compute the last column's gradient too, and then drop it.
     by_x = None if _is_zero(x_dot) else matmul(x_dot, weights[:-1])
     return y, _sum_tangents(y, by_x, None if _is_zero(weights_dot) else matmul(columns, weights_dot))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def leading_linear(
+    x: Float[Array, "rows inputs"],
+    kept: Bool[Array, " rows"],
+    weights: Float[Array, "inputs+1 out"],
+    used: Int[Array, ""],
+    precision: PrecisionLike = None,
+) -> Float[Array, "rows out"]:
+    """`masked_linear` if the first `used` rows have all that are kept; other rows are left out of the products.
+
+    A product has the smallest of several static numbers of rows. No forward-mode differentiation.
+    """
+    return _leading_linear_fwd(x, kept, weights, used, precision)[0]
+
+
+def _leading_linear_fwd(
+    x: Array, kept: Array, weights: Array, used: Array, precision: PrecisionLike
+) -> tuple[Array, tuple[Array, ...]]:
+    columns = _with_kept(x, kept)
+
+    def product(rows: int) -> Callable[[Array, Array], Array]:
+        return lambda columns, weights: _pad_rows(jnp.matmul(columns[:rows], weights, precision=precision), len(x))
+
+    return _by_size(product, used, columns, weights), (columns, weights, used)
+
+
+def _leading_linear_bwd(
+    precision: PrecisionLike, saved: tuple[Array, ...], y_bar: Array
+) -> tuple[Array, None, Array, None]:
+    columns, weights, used = saved
+
+    def products(rows: int) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
+        def both(columns: Array, weights: Array, y_bar: Array) -> tuple[Array, Array]:
+            matmul = functools.partial(jnp.matmul, precision=precision)
+            y_bar = y_bar[:rows]
+            x_bar, weights_bar = matmul(y_bar, weights[:-1].T), matmul(columns[:rows].T, y_bar)
+            return _pad_rows(x_bar, len(columns)).astype(columns.dtype), weights_bar.astype(weights.dtype)
+
+        return both
+
+    x_bar, weights_bar = _by_size(products, used, columns, weights, y_bar)
+    return x_bar, None, weights_bar, None
+
+
+leading_linear.defvjp(_leading_linear_fwd, _leading_linear_bwd)
+
+
+def _by_size(function: Callable[[int], Callable[..., Any]], used: Array, *arrays: Array) -> Any:
+    """`function(rows)` of the arrays, with the smallest eighth of their rows that has the used ones."""
+    rows = len(arrays[0])
+    sizes = sorted({min(rows, -(-rows * eighths // 64) * 8) for eighths in range(1, 9)})
+    return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), used), [function(size) for size in sizes], *arrays)
+
+
+def _pad_rows(x: Array, rows: int) -> Array:
+    return jnp.pad(x, [(0, rows - len(x)), (0, 0)])
 
 
 def _with_kept(x: Array, kept: Array) -> Array:

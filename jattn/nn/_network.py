@@ -12,14 +12,24 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jraph import GraphsTuple
 
 from jattn._choices import Aggregation, Precision, Readout, check_layers, expect_one_each
+from jattn._cost_model import cost_model
 from jattn._options import expect_at_least, set_numbers
 from jattn.graphs import GRAPH_ID, TERMS
 from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult
-from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layouts, scatter_rows, smallest_fitting
+from jattn.nn._compaction import (
+    CompactLayout,
+    RowMap,
+    compact_rows,
+    gather_rows,
+    kept_first,
+    layouts,
+    scatter_rows,
+    smallest_fitting,
+)
 from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
 from jattn.nn._kernels import SEGMENT_ARGMAX
-from jattn.nn._topology import HIGHEST, BlockTopology, Topology, scalars_allowed, sparse_topology
+from jattn.nn._topology import HIGHEST, BlockTopology, SparseTopology, Topology, scalars_allowed, sparse_topology
 from jattn.types import AnyArray, Params
 
 PRECISIONS: dict[str, dict[str, Any]] = {
@@ -160,9 +170,9 @@ class Network(nn.Module):
           topology: its topology, perhaps with nodes dropped; `sparse_topology(graph)` by default.
           train: whether to drop out, which needs `rngs={"dropout": key}`. The features dropped for a graph depend on
             the key and on its index in the batch; in `make_train` on its index in the split.
-          compact: after an attention pooling, compute the rows of kept nodes alone where the topology has blocks: the
-            same result, quicker where convolutions are wide. Not under `vmap`, which would run every layout of rows.
-            No effect unless `can_compact`.
+          compact: after an attention pooling, compute the rows of kept nodes alone: the same result, quicker where
+            nodes are dropped. Not under `vmap`, which would run every number of rows, nor in forward-mode
+            differentiation. No effect unless `can_compact`.
           dropout: the rate of dropout, in place of the field's, if that is not 0.
 
         Raises:
@@ -229,8 +239,8 @@ class Network(nn.Module):
             if not (is_pooled and i == start):
                 nodes, result = self._pool(i, nodes)
                 results += [] if result is None else [result]
-                if compact and result is not None and isinstance(nodes.topology, BlockTopology):
-                    z, later = self._layers_of_kept(i, nodes, nodes.topology)
+                if compact and result is not None and self._is_compacted(nodes.topology):
+                    z, later = self._layers_of_kept(i, nodes)
                     return z, (*results, *later)
             y = self.layer(i, nodes.x, nodes.topology, terms if i == 0 else None)
             if i < len(self.filters) - 1:
@@ -252,20 +262,24 @@ class Network(nn.Module):
         x, topology, result = pool(nodes.x, nodes.topology, score_features, nodes.target)
         return nodes._replace(x=x, topology=topology), result
 
+    def _is_compacted(self, topology: Topology) -> bool:
+        """Whether rows are left out: with blocks, only layers wide enough to be worth a program for each layout."""
+        width = max(self.hidden or 0, *self.filters)
+        return isinstance(topology, SparseTopology) or width >= cost_model().compact_features
+
     def _layers_of_kept(
-        self, start: int, nodes: Nodes, topology: BlockTopology
+        self, start: int, nodes: Nodes
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
-        """`_layers` on the rows of kept nodes alone, in the smallest layout that holds them."""
+        """`_layers` on the rows of kept nodes: first of all rows, or alone in the smallest layout that holds them."""
+        if isinstance(nodes.topology, SparseTopology):
+            return self._layers_in(start, nodes, *kept_first(nodes.topology))
+        topology = cast(BlockTopology, nodes.topology)
 
         def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:
             def run(network: Network, nodes: Nodes) -> Any:
                 if layout is None:  # None stands for all rows
                     return network._layers(start, nodes, compact=True, is_pooled=True)
-                reduced, rows = compact_rows(cast(BlockTopology, nodes.topology), layout)
-                x, target = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target))
-                kept = Nodes(cast(Array, x), cast(Array, x), target, reduced)
-                z, results = network._layers(start, kept, compact=True, is_pooled=True)
-                return z, jax.tree.map(lambda values: scatter_rows(values, rows), results)
+                return network._layers_in(start, nodes, *compact_rows(cast(BlockTopology, nodes.topology), layout))
 
             # The gradient computes each branch again; otherwise memory holds every branch's saved values.
             saved = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
@@ -274,6 +288,15 @@ class Network(nn.Module):
         options = layouts(topology)
         branches = [in_layout(layout) for layout in (*options, None)]
         return nn.switch(smallest_fitting(topology, options), branches, self, nodes)
+
+    def _layers_in(
+        self, start: int, nodes: Nodes, reduced: Topology, rows: RowMap
+    ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
+        """`_layers` on other rows of the same nodes."""
+        x, target = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target))
+        kept = Nodes(cast(Array, x), cast(Array, x), target, reduced)
+        z, results = self._layers(start, kept, compact=True, is_pooled=True)
+        return z, jax.tree.map(lambda values: scatter_rows(values, rows), results)
 
 
 def _drop_out(

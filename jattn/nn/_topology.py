@@ -32,7 +32,15 @@ from jattn._choices import Readout
 from jattn._cost_model import cost_model
 from jattn._options import expect_mask, expect_one_of
 from jattn.graphs import Proximity, expect_padded
-from jattn.nn._kernels import EllCoo, block_product, ell_coo_product, permute_rows, segment_max
+from jattn.nn._kernels import (
+    EllCoo,
+    block_product,
+    ell_coo_product,
+    leading_linear,
+    masked_linear,
+    permute_rows,
+    segment_max,
+)
 
 HIGHEST = jax.lax.Precision.HIGHEST
 Softmax = Literal["clamped", "plain", "sink"]
@@ -164,6 +172,12 @@ class Topology(abc.ABC):
         offset = 1.0 if kind == "sink" else SUM_OFFSET
         return exponential / self.broadcast_to_nodes(self.sum_rows(exponential) + offset)
 
+    def masked_linear(
+        self, x: Float[Array, "nodes inputs"], weights: Float[Array, "inputs+1 out"], precision: PrecisionLike = HIGHEST
+    ) -> Float[Array, "nodes out"]:
+        """Returns x W + b for kept nodes and 0 for the others, where x has to be 0; b is the last row of `weights`."""
+        return masked_linear(x, self.node_mask, weights, precision)
+
     def mask_nodes(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
         """`x` with 0 in the rows of dropped nodes and padding, whatever they hold."""
         return jnp.where(over_features(self.node_mask, x), x, 0)
@@ -197,9 +211,20 @@ class Topology(abc.ABC):
 
 @struct.dataclass
 class SparseTopology(Topology):
-    """A topology with a sparse, symmetric A."""
+    """A topology with a sparse, symmetric A.
+
+    Attributes:
+      adjacency: A.
+      used_rows: number of rows after which all rows are dropped. None: not known.
+    """
 
     adjacency: EllCoo
+    used_rows: Int[Array, ""] | None = None
+
+    def masked_linear(self, x: Array, weights: Array, precision: PrecisionLike = HIGHEST) -> Array:
+        if self.used_rows is None:
+            return super().masked_linear(x, weights, precision)
+        return leading_linear(x, self.node_mask, weights, self.used_rows, precision)
 
     def multiply(self, x: Array, precision: PrecisionLike = HIGHEST) -> Array:
         return ell_coo_product(self.adjacency, x)  # sums, which have no precision of their own

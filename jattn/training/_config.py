@@ -19,7 +19,8 @@ class TrainConfig:
       precision: precision of convolutions in training: "highest", "default" or "bfloat16". None: that of the network.
         Weights and everything else stay float32.
       compact: compute only the rows of kept nodes after an attention pooling (`Network.__call__`). The seeds of a
-        device then train one after another. The result is the same.
+        device then train one after another. The result is the same. No effect on GPUs and TPUs, unless their cost model
+        (`use_cost_model`) has `compact=True`.
 
     >>> TrainConfig("classification", attention_weight=100.0, decay_epochs=(280,)).learning_rate
     0.001

@@ -141,6 +141,7 @@ def prepare_seeds(
     )  # [seeds, epochs, steps, parts, entries]
     split = replicate(_with_first_terms(split, network))
     per_seed = target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
+    config = dataclasses.replace(config, compact=config.compact and cost_model().compact)
     sequential, costs = run_sequentially(network, graphs, bucket.nodes, config.compact), cost_model()
     structure, plain, numbers = separate_training(network, config, orders.shape[2])
     run_epoch = _compiled_epoch(structure, plain, bucket, len(seeds), sequential, costs)
@@ -227,7 +228,7 @@ def _first_terms(graphs: GraphsTuple, order: int, aggregation: Aggregation) -> F
 
 
 def run_sequentially(network: Network, graphs: GraphsTuple, rows: int, compact: bool = False) -> bool:
-    """Whether seeds run one after another: `compact` asks for it, or the rows of one seed alone fill a cache."""
+    """Whether seeds run one after another: their networks are compact, or the rows of one seed alone fill a cache."""
     width = max(graphs.nodes["features"].shape[1], *network.filters)
     return (compact and network.can_compact) or cost_model().runs_sequentially(rows, width)
 
@@ -288,6 +289,7 @@ def predict_seeds(network: Network, params: Params, graphs: GraphsTuple, *, comp
       ValueError: there are no graphs, or the weights have no axis of seeds or are not those of the network.
     """
     costs, parts = cost_model(), []
+    compact = compact and costs.compact
     seeds, params, split, rounded = put_split(network, params, graphs, costs.evaluation_rows)
     structure, selections = separate(network)
     classes = prediction_classes(graphs)

@@ -11,14 +11,29 @@ import pytest
 from cases import slow
 from graph_strategies import graph_lists, make_graph, seeds
 from hypothesis import given
-from programs import assert_close, fast, gather_small, pack_small, random_mask, total_loss
+from programs import assert_close, changed_costs, fast, gather_small, pack_small, random_mask, total_loss
 
-from jattn.batching import device_put, gather, pack, pad
-from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, sparse_topology
-from jattn.nn._compaction import CompactLayout, compact_rows, gather_rows, layouts, scatter_rows, smallest_fitting
+from jattn.batching import device_put, gather, pack
+from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
+from jattn.nn._compaction import (
+    CompactLayout,
+    compact_rows,
+    gather_rows,
+    kept_first,
+    layouts,
+    scatter_rows,
+    smallest_fitting,
+)
 from jattn.training import TrainConfig, train_seeds
 
 pytestmark = pytest.mark.default_xla
+
+
+@pytest.fixture(autouse=True)
+def layouts_for_narrow_layers():
+    with changed_costs(compact_features=1):
+        yield
+
 
 LAYOUTS = [
     CompactLayout(merged=1, block=8),
@@ -32,7 +47,7 @@ GRAPHS = [make_graph(size, 0.7, 70 + i) for i, size in enumerate(SIZES)]
 
 @functools.cache
 def small_program(layout):
-    """A split, ids and nodes to keep -> what a topology says of rows, with and without `compact`."""
+    """A split, ids and nodes to keep -> what a topology says of rows, with and without `compact`; no layout: sparse."""
 
     def facts(topology, x, scores):
         x = topology.mask_nodes(x)
@@ -41,18 +56,18 @@ def small_program(layout):
 
     @jax.jit
     def run(split, ids, kept):
-        batch = gather_small(split, ids, "blocks")
+        batch = gather_small(split, ids, "blocks" if layout else "edges")
         topology = batch.topology.subgraph(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         x = batch.graph.nodes["features"]
         of_rows, of_graphs = facts(topology, x, x[:, 0])
-        reduced, places = compact_rows(topology, layout)
+        reduced, places = compact_rows(topology, layout) if layout else kept_first(topology)
         own_rows, own_graphs = facts(reduced, gather_rows(x, places), gather_rows(x[:, 0], places))
         return (of_rows, of_graphs), (jax.tree.map(lambda y: scatter_rows(y, places), own_rows), own_graphs)
 
     return run
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", [*LAYOUTS, None])
 @fast
 @given(graph_lists, seeds)
 def test_the_topology_of_kept_nodes_alone_says_the_same(layout, graph_list, seed):
@@ -74,33 +89,33 @@ def network(poolings=1, readout="max", **settings):
 
 
 @functools.cache
-def batch():
-    """All graphs as one batch of blocks, and where its rows are."""
+def batch(dense=True):
+    """All graphs as one batch, of blocks or sparse, and where its rows are."""
     split = jraph.batch_np(GRAPHS)
-    packed = pack(split, np.arange(len(GRAPHS))[None])
+    packed = pack(split, np.arange(len(GRAPHS))[None], dense=dense)
     return gather(device_put(split), jnp.asarray(packed.ids[0, 0]), packed.bucket)
 
 
-def with_target_on(count):
+def with_target_on(count, dense=True):
     """The batch's graph with target attention on some nodes, so that the networks here keep these."""
     rng = np.random.default_rng(count)
     attention = np.zeros(sum(SIZES) + 1, np.float32)
     attention[rng.permutation(sum(SIZES))[:count]] = rng.uniform(0.5, 1, count)
-    graph = batch().graph
-    return graph._replace(nodes={**graph.nodes, "attention": jnp.asarray(attention[batch().node_ids])})
+    graph = batch(dense).graph
+    return graph._replace(nodes={**graph.nodes, "attention": jnp.asarray(attention[batch(dense).node_ids])})
 
 
 @functools.cache
-def loss_and_gradient(compact, poolings, readout):
-    model, topology = network(poolings, readout), batch().topology
-    params = jax.jit(lambda: model.init(jax.random.key(3), batch().graph, topology)["params"])()
+def loss_and_gradient(compact, poolings, readout, dense):
+    model, topology = network(poolings, readout), batch(dense).topology
+    params = jax.jit(lambda: model.init(jax.random.key(3), batch(dense).graph, topology)["params"])()
     value = jax.value_and_grad(total_loss, has_aux=True)
     return jax.jit(lambda graph: value(params, model, graph, topology, compact))
 
 
-def assert_same(count, poolings=1, readout="max"):
+def assert_same(count, poolings=1, readout="max", dense=True):
     (actual, gradient), (expected, expected_gradient) = (
-        loss_and_gradient(compact, poolings, readout)(with_target_on(count)) for compact in (True, False)
+        loss_and_gradient(compact, poolings, readout, dense)(with_target_on(count, dense)) for compact in (True, False)
     )
     jax.tree.map(functools.partial(assert_close, tolerance=1e-6), (actual, gradient), (expected, expected_gradient))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((actual, gradient)))
@@ -137,13 +152,22 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
         assert branch == len(options) or count <= options[branch].block
 
 
+@pytest.mark.parametrize("count", [0, 1, 20, sum(SIZES)])
+def test_kept_nodes_in_the_first_rows_of_a_sparse_batch_give_the_loss_and_the_gradient_of_all_rows(count):
+    assert_same(count, poolings=2, dense=False)
+
+
 @pytest.mark.slow
-def test_without_blocks_there_is_nothing_to_compact():
-    graph = jax.tree.map(jnp.asarray, pad(jraph.batch_np(GRAPHS)))
-    params = network().init(jax.random.key(0), graph)
-    np.testing.assert_array_equal(
-        *(network().apply(params, graph, sparse_topology(graph), compact=c).prediction for c in (True, False))
-    )
+@pytest.mark.parametrize("compact", [True, False])
+def test_seeds_run_side_by_side_where_the_cost_model_has_no_compaction(compact):
+    model = network(1)
+    with changed_costs(compact=compact):
+        (graphs, config), calls = (jraph.batch_np(GRAPHS), TrainConfig("classification", compact=True)), []
+        with pytest.MonkeyPatch.context() as patch:
+            original = Network._layers_of_kept
+            patch.setattr(Network, "_layers_of_kept", lambda *a: calls.append(1) or original(*a))
+            next(train_seeds(model, config, graphs, [0, 1], epochs=1))
+    assert bool(calls) == compact
 
 
 @pytest.mark.slow

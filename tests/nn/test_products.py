@@ -11,6 +11,7 @@ from jattn.nn._kernels import (
     EllCoo,
     block_product,
     ell_coo_product,
+    leading_linear,
     masked_linear,
     permute_rows,
     segment_max,
@@ -158,3 +159,25 @@ def test_checkpoints_that_keep_the_largest_rows_do_not_compute_the_features_agai
     keep = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
     assert products() == 3  # forward, forward again, and the kernel's gradient
     assert products(policy=keep) == 2
+
+
+ROWS = 40  # static numbers of rows are multiples of 8
+
+
+@pytest.mark.parametrize("used", [0, 1, 8, 9, 39, ROWS])
+def test_products_of_leading_rows_are_those_of_all_rows(used):
+    kept = (jnp.arange(ROWS) < used) & (jnp.arange(ROWS) % 3 > 0)
+    weights, x, cotangent = arrays((4, 6), (ROWS, 3), (ROWS, 6))
+    x = jnp.where(kept[:, None], x, 0)
+
+    def leading(weights, x):
+        return leading_linear(x, kept, weights, jnp.int32(used))
+
+    def plain(weights, x):
+        return masked_linear(x, kept, weights)
+
+    (actual, vjp), (expected, plain_vjp) = jax.vjp(leading, weights, x), jax.vjp(plain, weights, x)
+    assert_same(actual, expected)
+    # Rows after the static number have no gradient here: x is 0 there, whatever it is computed from.
+    weights_bar, x_bar = plain_vjp(cotangent)
+    assert_same(vjp(cotangent), (weights_bar, x_bar.at[-(-max(used, 1) // 8) * 8 :].set(0)))

@@ -39,7 +39,8 @@ SPARSE = jattn.CostModel(dense_work=1, subgraph_nodes=8)  # no dense blocks, and
 CASES = {
     "threshold, dropout": (pooled(None, SCORED, order=3, readout="max", dropout=0.3), DENSE, None),
     "top-k by a network": (pooled(None, BY_NETWORK, order=1, aggregation="sum", hidden=6, readout="mean"), DENSE, None),
-    "ground truth, compact": (pooled(None, TRUTH), DENSE, None),
+    "ground truth, compact": (pooled(None, TRUTH), DENSE, jattn.CostModel(compact_features=1)),
+    "sparse, compact": (pooled(None, TRUTH), jraph.batch_np([ring(9), ring(11)]), SPARSE),
     "diffpool": (pooled(None, jattn.DiffPoolConfig(3), order=3, readout="max"), DENSE, None),
     "sparse, pooled": (pooled(None, SCORED, order=3, readout="max"), jraph.batch_np([ring(9), ring(11)]), SPARSE),
     "subgraphs": (pooled(order=2, readout="max"), jraph.batch_np([ring(40), ring(44)]), SPARSE),
