@@ -54,10 +54,9 @@ def shard_seeds(
     Returns:
       The compiled function, whose results have the leading axes of `result`.
     """
-    shape = _seed_devices(seeds), devices_per_seed(seeds)
-    mesh = Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
+    mesh = _seed_mesh(seeds)
     axes = tuple(0 if SEEDS in spec else None for spec in specs)
-    map_seeds = _without_seed_axis if seeds == shape[0] else _sequentially if sequential else jax.vmap
+    map_seeds = _without_seed_axis if seeds == mesh.shape[SEEDS] else _sequentially if sequential else jax.vmap
     mapped, costs = map_seeds(function, axes), costs or cost_model()
 
     def with_costs(*arguments: Any) -> Any:
@@ -73,12 +72,11 @@ def shard_seeds(
     )
     compiled = jax.jit(sharded, compiler_options=None if optimize else {"xla_backend_optimization_level": 0})
     shardings = [NamedSharding(mesh, PartitionSpec(*spec)) for spec in specs]
-    place = jax.device_put if jax.process_count() == 1 else _placed
 
     def on_all(*arguments: Any) -> Any:
         pairs = zip(arguments, shardings, strict=True)
         # Placing what is there already would take as long as some steps of small graphs.
-        return compiled(*(tree if _is_placed(tree, sharding) else place(tree, sharding) for tree, sharding in pairs))
+        return compiled(*(tree if _is_placed(tree, sharding) else _place(tree, sharding) for tree, sharding in pairs))
 
     return on_all
 
@@ -180,8 +178,18 @@ def _all_devices() -> Mesh:
 
 def replicate(tree: Tree) -> Tree:
     """Puts arrays that all processes have on all of their devices."""
-    place = jax.device_put if jax.process_count() == 1 else _placed
-    return place(tree, NamedSharding(_all_devices(), PartitionSpec()))
+    return _place(tree, NamedSharding(_all_devices(), PartitionSpec()))
+
+
+def put_by_seed(tree: Any, seeds: int) -> Any:
+    """Puts arrays [seeds, ...] where `shard_seeds` takes them, so that it does not move them in every call."""
+    return _place(tree, NamedSharding(_seed_mesh(seeds), PartitionSpec(SEEDS)))
+
+
+def _seed_mesh(seeds: int) -> Mesh:
+    """The devices by seed, and by part of its batches."""
+    shape = _seed_devices(seeds), devices_per_seed(seeds)
+    return Mesh(np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape), (SEEDS, PARTS))
 
 
 def _is_placed(tree: Any, sharding: NamedSharding) -> bool:
@@ -191,8 +199,10 @@ def _is_placed(tree: Any, sharding: NamedSharding) -> bool:
     )
 
 
-def _placed(tree: Tree, sharding: NamedSharding) -> Tree:
+def _place(tree: Tree, sharding: NamedSharding) -> Tree:
     """Global arrays from the identical host copies of all processes."""
+    if jax.process_count() == 1:
+        return jax.device_put(tree, sharding)
 
     def place(x: Any) -> jax.Array:
         if isinstance(x, jax.Array) and not x.is_fully_addressable:

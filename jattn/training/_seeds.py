@@ -32,6 +32,7 @@ from jattn.training._devices import (
     SEEDS,
     devices_per_seed,
     psum_shards,
+    put_by_seed,
     replicate,
     shard_batches,
     shard_seeds,
@@ -140,7 +141,7 @@ def prepare_seeds(
         graphs, orders, devices_per_seed(len(seeds))
     )  # [seeds, epochs, steps, parts, entries]
     split = replicate(_with_first_terms(split, network))
-    per_seed = target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))
+    per_seed = put_by_seed((target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))), len(seeds))
     config = dataclasses.replace(config, compact=config.compact and cost_model().compact)
     sequential, costs = run_sequentially(network, graphs, bucket.nodes, config.compact), cost_model()
     structure, plain, numbers = separate_training(network, config, orders.shape[2])
@@ -183,7 +184,7 @@ def _compiled_init(structure: Network, bucket: Bucket, seeds: int, costs: CostMo
 def _run_epochs(
     run_epoch: Callable[..., Any],
     split: DeviceDataset,
-    per_seed: tuple[np.ndarray, np.ndarray],
+    per_seed: tuple[Array, Array],
     batches: Int[np.ndarray, "seeds epochs steps parts entries"],
     numbers: TrainNumbers,
     state: TrainState,
