@@ -19,7 +19,6 @@ from jattn import datasets
 from .run.command import Experiment
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
-from .run.presets import ROBUST
 from .run.settings import EvaluationSettings, GeneratedData, Settings
 
 if TYPE_CHECKING:  # a command line is read without what a run needs
@@ -79,7 +78,6 @@ PRESETS = {
     "supervised-gin": with_changes(SUPERVISED, **GIN),
     "supervised-gin-topk": with_changes(SUPERVISED, **GIN, pooling="topk", ratio=0.97),
     "weak": WEAK,
-    "robust": with_changes(WEAK, **ROBUST),
     "weak-d": with_changes(WEAK, **DEEP),
     "weak-h": with_changes(WEAK, **HIGH),
     "unsupervised": UNSUPERVISED,
