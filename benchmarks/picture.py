@@ -39,13 +39,13 @@ def draw(parts: Mapping[str, Rows], fits: Mapping[tuple[str, str], tuple[float, 
 
 def _draw_ratios(axes: Axes, parts: Mapping[str, Rows]) -> None:
     """Bars of times relative to their floors."""
-    measured = {part: {(row["workload"], row["seeds"]): row for row in parts[part]} for part in LABELS}
+    measured = {part: {(row["workload"], row["seeds"]): row for row in parts[part]} for part in LABELS if parts[part]}
     found = {key for rows in measured.values() for key in rows}
     keys = sorted(found, key=lambda key: (list(SOURCES).index(key[0]), key[1]))
-    height = 0.8 / len(LABELS)
+    height = 0.8 / len(measured)
     for i, (part, rows) in enumerate(measured.items()):
         there = [(y, rows[key]) for y, key in enumerate(keys) if key in rows]
-        places = [y + (i - 1) * height for y, _ in there]
+        places = [y + (i - (len(measured) - 1) / 2) * height for y, _ in there]
         axes.barh(places, [row["each"] / row["floor"] for _, row in there], height, color=CURVES[i], label=LABELS[part])
     several = {name for name, seeds in keys if seeds > 1}
     names = [SOURCES[name].name + (f", seeds: {seeds}" if name in several else "") for name, seeds in keys]
@@ -53,7 +53,7 @@ def _draw_ratios(axes: Axes, parts: Mapping[str, Rows]) -> None:
     axes.invert_yaxis()
     axes.axvline(1, color="0.3", linewidth=1)
     axes.set_xlabel("time / floor by matrix products", fontsize=9)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
 def _draw_growth(axes: Axes, rows: Rows, fits: Mapping[tuple[str, str], tuple[float, float]]) -> None:
