@@ -70,17 +70,14 @@ def main(arguments: Sequence[str]) -> None:
     """Measures what a command line asks for and prints the tables."""
     options = call(Options, arguments, "python -m benchmarks", __doc__ or "")
     try:
-        out, data_dir = (
-            local_path("--out", options.out),
-            options.data_dir and local_path("--data-dir", options.data_dir),
-        )
+        out = local_path("--out", options.out)
+        data_dir = options.data_dir and local_path("--data-dir", options.data_dir)
         sizes = Sizes(options.workloads, options.graphs, options.nodes, options.repeats, data_dir)
     except ValueError as error:
         fail(f"--{str(error).removeprefix('--')}")
     failures = measure(list(cases(options.parts, sizes)), sizes, out, options.again) if options.run else {}
-    from benchmarks.tables import (
-        write_tables,  # numpy and matplotlib: not in the processes' parent as they are measured
-    )
+    # Not before anything is measured: matplotlib would take memory beside the measured processes.
+    from benchmarks.tables import write_tables
 
     print(write_tables(out))
     for name, why in failures.items():

@@ -35,7 +35,6 @@ class Workload:
     """What is trained.
 
     Attributes:
-      name: as it is printed.
       graphs: the host-side training split.
       network: our network; `benchmarks.pyg.Peer` makes PyG's of it.
       config: how ours is trained, and PyG's but for attention.
@@ -43,7 +42,6 @@ class Workload:
       teacher_config: how it is trained.
     """
 
-    name: str
     graphs: GraphsTuple
     network: Network
     config: TrainConfig
@@ -79,7 +77,7 @@ class Source:
         settings, task = self.settings, self.task
         networks = settings.network(self.outputs), settings.training(task)
         teachers = settings.teacher(self.outputs), settings.teacher_training(task)
-        return Workload(self.name, self.read(graphs, data_dir), *networks, *teachers)
+        return Workload(self.read(graphs, data_dir), *networks, *teachers)
 
 
 def _colors(graphs: int, data_dir: Path | None) -> GraphsTuple:

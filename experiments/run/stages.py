@@ -43,7 +43,7 @@ from .results import MeanStd, as_mean_std
 from .settings import AttentionSettings
 from .signals import Terminated, defer_signals
 
-AUC_POINTS = 30  # training lines per stage with an AUC, which sorts the nodes of all networks
+AUC_POINTS = 30  # training lines per stage with an AUC: scikit-learn takes as long for it as a short epoch
 AUC_NODES = 10_000_000  # nodes that these AUCs are computed from in all; 3 seconds
 LABELS_FORMAT = 3
 
