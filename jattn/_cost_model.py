@@ -25,6 +25,8 @@ class CostModel:
     Attributes:
       sequential_floats: numbers that fit into the cache of a core. If the widest layer of a seed, or of a chunk of
         subgraphs, has more, the seeds of a device run one after another instead of vectorised. None: always vectorised.
+      chunk_floats: a training step on sparse graphs takes its batch in chunks, one after another. The widest layer of a
+        chunk has about so many numbers at most, unless a single graph has more. None: all at once.
       evaluation_rows: rows of a batch for which no gradient is computed.
       precomputed_floats: the first layer's Chebyshev terms of a split are computed once for all epochs if they, and
         the memory for computing them, take at most so many numbers.
@@ -60,6 +62,7 @@ class CostModel:
     """
 
     sequential_floats: int | None = 160_000
+    chunk_floats: int | None = 100_000
     evaluation_rows: int = 1024
     precomputed_floats: int = 100_000_000
     compact: bool = True
@@ -98,6 +101,10 @@ class CostModel:
         """Whether the seeds of a device run one after another if the widest layer of one is [rows, width]."""
         return self.sequential_floats is not None and rows * width > self.sequential_floats
 
+    def chunk_rows(self, width: int) -> int | None:
+        """Most rows of a chunk of a training step if its widest layer has so many features."""
+        return None if self.chunk_floats is None else max(1, self.chunk_floats // width)
+
     def cached_rows(self, rows: int, width: int) -> int:
         """`rows`, or fewer if a layer of this width would exceed `sequential_floats`."""
         return rows if self.sequential_floats is None else min(rows, self.sequential_floats // width)
@@ -110,6 +117,7 @@ _CPU = CostModel()
 # while a gathered row waits for memory, and an edge of a COO list for others that add to the same row.
 _GPU = CostModel(
     sequential_floats=None,
+    chunk_floats=None,
     evaluation_rows=16_384,
     compact=False,
     dense_work=16,  # 64 features: 128 operations of 60 T/s for each row of a block, 256 bytes of 3 TB/s, often cached

@@ -18,13 +18,20 @@ DEVIATIONS, MORE = 6, 3  # standard deviations of edges above the mean that ther
 MULTIPLE = 8  # of graphs, where devices share a batch
 
 
-def pack_training(graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts: int = 1) -> Packed:
+def pack_training(
+    graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"], parts: int = 1, most_rows: int | None = None
+) -> Packed:
     """`pack`, in a bucket that other random batches of the same graphs and of the same size have too, most likely.
 
     Args:
       graphs: the split, on the host.
       batches: graph ids of each batch; -1 stands for none.
       parts: number of devices that share a batch.
+      most_rows: sparse parts with more rows are divided into chunks of one size: about so many rows at most, unless a
+        single graph has more. None: they never are.
+
+    Returns:
+      Ids [*batches, parts * chunks, entries] and the bucket of a chunk.
 
     >>> import jattn
     >>> graphs = jattn.datasets.generate_colors(train=100, validation=1, test=1)["train"]
@@ -35,7 +42,13 @@ def pack_training(graphs: GraphsTuple, batches: Int[np.ndarray, "*batches batch"
     flat = batches.reshape(-1, batches.shape[-1])
     chosen = np.unique(flat[flat >= 0])
     sample = _sample(chosen, np.asarray(graphs.n_node), batches.shape[-1])
-    ids, bucket = pack(graphs, np.concatenate([sample, flat]), parts)
+    both = np.concatenate([sample, flat])
+    ids, bucket = pack(graphs, both, parts)
+    if most_rows is not None and not bucket.is_dense:
+        chunks = min(-(-bucket.nodes // most_rows), -(-batches.shape[-1] // parts))
+        if chunks > 1:
+            parts *= chunks
+            ids, bucket = pack(graphs, both, parts)
     full = (sample >= 0).all(1)
     typical = np.flatnonzero(full if full.any() else ~full)
     edges = _capacity(_sums(np.asarray(graphs.n_edge), ids), typical)

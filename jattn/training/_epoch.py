@@ -53,7 +53,7 @@ class Predictions(NamedTuple):
     node_masks: tuple[Bool[AnyArray, "*seeds nodes"], ...]
 
 
-# (state, split, batches, numbers of training) -> (state, (mean loss, predictions made during the epoch))
+# (state, split, batches [steps, chunks, entries], numbers) -> (state, (mean loss, predictions made during the epoch))
 EpochFunction = Callable[[Any, DeviceDataset, Array, TrainNumbers], tuple[Any, tuple[Array, Predictions]]]
 
 
@@ -89,7 +89,7 @@ def make_train(
     run = make_epoch(network, config, bucket, axis)
 
     def epoch(state: TrainState, split: DeviceDataset, batches: Array) -> tuple[TrainState, tuple[Array, Predictions]]:
-        return run(state, split, batches, numbers)
+        return run(state, split, batches[:, None], numbers)
 
     return TrainFunctions(make_init(network, bucket), epoch)
 
@@ -139,30 +139,48 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
 
     def step(
         state: TrainState, split: DeviceDataset, ids: Array, count: Array, numbers: TrainNumbers
-    ) -> tuple[TrainState, tuple[Array, Batch, Output]]:
-        batch, network = gather(split, ids, bucket), with_selections(structure, numbers.selections)
-        optimizer = adam(numbers.rates, axis)
+    ) -> tuple[TrainState, tuple[Array, Any]]:
+        network, optimizer = with_selections(structure, numbers.selections), adam(numbers.rates, axis)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
-        gradient_of = jax.value_and_grad(loss, has_aux=True)
-        (value, output), gradient = gradient_of(state.params, network, numbers, batch, count, dropout_key)
+
+        def gradient_of(ids: Array) -> tuple[tuple[Array, Params], Any]:
+            batch, of_loss = gather(split, ids, bucket), jax.value_and_grad(loss, has_aux=True)
+            (value, output), gradient = of_loss(state.params, network, numbers, batch, count, dropout_key)
+            return (value, gradient), (batch.graph_ids, batch.node_ids, output)
+
+        (value, gradient), made = _sum_chunks(gradient_of, ids)
         with jax.numpy_dtype_promotion("standard"):  # optax raises a float to the power of an integer
             updates, optimizer_state = optimizer.update(gradient, state.optimizer, state.params)
-        return TrainState(optax.apply_updates(state.params, updates), optimizer_state, key), (value, batch, output)
+        return TrainState(optax.apply_updates(state.params, updates), optimizer_state, key), (value, made)
 
     def epoch(
         state: TrainState, split: DeviceDataset, batches: Array, numbers: TrainNumbers
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
         def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
             ids, count = step_input
-            state, (value, batch, output) = step(state, split, ids, count, numbers)
-            return state, (value * count.astype(value.dtype), batch.graph_ids, batch.node_ids, output)
+            state, (value, made) = step(state, split, ids, count, numbers)
+            return state, (value * count.astype(value.dtype), made)
 
-        counts = over_all((batches >= 0).sum(1))
-        state, (values, graph_ids, node_ids, outputs) = jax.lax.scan(body, state, (batches, counts))
-        predictions = in_split_order(split, graph_ids, node_ids, outputs)
+        counts = over_all((batches >= 0).sum((1, 2)))
+        state, (values, made) = jax.lax.scan(body, state, (batches, counts))
+        predictions = in_split_order(split, *made)
         return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
 
     return epoch
+
+
+def _sum_chunks(function: Callable[[Array], tuple[Any, Any]], ids: Int[Array, "chunks entries"]) -> tuple[Any, Any]:
+    """Applies a function to one chunk after another; sums its first result, and returns its second for every chunk."""
+    if len(ids) == 1:
+        total, made = function(ids[0])
+        return total, jax.tree.map(lambda x: x[None], made)
+
+    def add(total: Any, ids: Array) -> tuple[Any, Any]:
+        more, made = function(ids)
+        return jax.tree.map(jnp.add, total, more), made
+
+    zeros = jax.tree.map(jnp.zeros_like, jax.eval_shape(function, ids[0])[0])
+    return jax.lax.scan(add, zeros, ids)
 
 
 def make_predict(
@@ -189,9 +207,9 @@ def make_predict(
 
 
 def in_split_order(
-    split: DeviceDataset, graph_ids: Int[Array, "steps graphs"], node_ids: Int[Array, "steps nodes"], outputs: Output
+    split: DeviceDataset, graph_ids: Int[Array, "*steps graphs"], node_ids: Int[Array, "*steps nodes"], outputs: Output
 ) -> Predictions:
-    """Outputs of several batches, [steps, ...], in the order of the split."""
+    """Outputs of several batches, [*steps, ...], in the order of the split."""
     graphs, nodes = len(split.node_start), len(split.graphs.nodes["attention"])
     return Predictions(
         scatter(graphs, graph_ids, outputs.prediction),

@@ -137,13 +137,13 @@ def prepare_seeds(
     target = checked_target(attention, np.asarray(graphs.nodes["attention"]), len(seeds))
     warn_of_unused_weight(network, config, target)
     orders = _batches_by_seed(seeds, epochs, np.asarray(graphs.n_node), batch_size, train_ids)
-    batches, bucket = pack_training(
-        graphs, orders, devices_per_seed(len(seeds))
-    )  # [seeds, epochs, steps, parts, entries]
+    parts, most_rows = devices_per_seed(len(seeds)), cost_model().chunk_rows(_widest(network, graphs))
+    batches, bucket = pack_training(graphs, orders, parts, most_rows)  # [seeds, epochs, steps, parts * chunks, entries]
     split = replicate(_with_first_terms(split, network))
     per_seed = put_by_seed((target, _dropout_ids(train_ids, len(seeds), len(graphs.n_node))), len(seeds))
     config = dataclasses.replace(config, compact=config.compact and cost_model().compact)
-    sequential, costs = run_sequentially(network, graphs, bucket.nodes, config.compact), cost_model()
+    rows, costs = batches.shape[3] // parts * bucket.nodes, cost_model()
+    sequential = run_sequentially(network, graphs, rows, config.compact)
     structure, plain, numbers = separate_training(network, config, orders.shape[2])
     run_epoch = _compiled_epoch(structure, plain, bucket, len(seeds), sequential, costs)
     run = functools.partial(_run_epochs, run_epoch, split, per_seed, batches, replicate(numbers))
@@ -169,7 +169,7 @@ def _compiled_epoch(
         split = split.with_attention(per_seed[0])
         graphs = split.graphs._replace(globals={**split.graphs.globals, GRAPH_ID: per_seed[1]})
         split = dataclasses.replace(split, graphs=graphs)
-        state, (loss, predictions) = train(state, split, batches[:, 0], numbers)
+        state, (loss, predictions) = train(state, split, batches, numbers)
         return state, (loss, psum_shards(predictions))
 
     specs = (SEEDS,), (), (SEEDS,), (SEEDS, None, PARTS), ()
@@ -185,7 +185,7 @@ def _run_epochs(
     run_epoch: Callable[..., Any],
     split: DeviceDataset,
     per_seed: tuple[Array, Array],
-    batches: Int[np.ndarray, "seeds epochs steps parts entries"],
+    batches: Int[np.ndarray, "seeds epochs steps chunks entries"],
     numbers: TrainNumbers,
     state: TrainState,
     start_epoch: int,
@@ -230,8 +230,12 @@ def _first_terms(graphs: GraphsTuple, order: int, aggregation: Aggregation) -> F
 
 def run_sequentially(network: Network, graphs: GraphsTuple, rows: int, compact: bool = False) -> bool:
     """Whether seeds run one after another: their networks are compact, or the rows of one seed alone fill a cache."""
-    width = max(graphs.nodes["features"].shape[1], *network.filters)
-    return (compact and network.can_compact) or cost_model().runs_sequentially(rows, width)
+    return (compact and network.can_compact) or cost_model().runs_sequentially(rows, _widest(network, graphs))
+
+
+def _widest(network: Network, graphs: GraphsTuple) -> int:
+    """Features of the widest layer."""
+    return max(graphs.nodes["features"].shape[1], *network.filters)
 
 
 def _batches_by_seed(
