@@ -10,6 +10,8 @@ from jattn._options import as_int, expect_at_least, expect_one_of, set_numbers
 Task = Literal["regression", "classification"]  # squared error of one output, or cross entropy of logits
 Aggregation = Literal["mean", "sum"]
 Readout = Literal["sum", "mean", "max", "log_sum"]
+# What counts as the change of a prediction when a node is removed: |y_i - y|, or max(0, y - y_i).
+Change = Literal["absolute", "decrease"]
 # How convolutions compute: in float32 at the highest precision of the device, in float32 at its default precision (TF32
 # on GPUs, bfloat16 products on TPUs), or in bfloat16.
 Precision = Literal["highest", "default", "bfloat16"]

@@ -37,6 +37,7 @@ _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
     "softmax": {"attention": _SCORED},
     "renormalize": {"attention": _POOLED},
     "relative": {"attention": _POOLED},
+    "label_change": {"attention": ("weak",)},
     "label_threshold": {"attention": ("weak",)},
     "label_fraction": {"attention": ("weak",)},
     "teacher_epochs": {"attention": ("weak",)},

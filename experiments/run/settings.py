@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jattn import nn
-from jattn._choices import Aggregation, Precision, Readout, Task, check_layers
+from jattn._choices import Aggregation, Change, Precision, Readout, Task, check_layers
 from jattn._options import expect_at_least, expect_seeds, setting
 from jattn.training import TrainConfig
 
@@ -142,6 +142,9 @@ class AttentionSettings(Checked):
     any size."""
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
+    label_change: Change = setting("absolute", "training")
+    """With --attention weak: how a teacher's prediction changes without a node that counts. decrease: only if it falls.
+    Where nodes can only add to what is predicted, as to a count, a rise is an error of the teacher."""
     label_threshold: float = setting(0.0, "training")
     """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalized."""
     label_fraction: float = setting(0.0, "training")

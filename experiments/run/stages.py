@@ -333,7 +333,8 @@ class StageTrainer:
         Raises:
           RunError: the file has labels of other weights or graphs, or another format.
         """
-        start, identity = time.perf_counter(), training_identity(teacher, data=self._fingerprints(weights=params))
+        start, change = time.perf_counter(), attention.label_change
+        identity = training_identity(teacher, change=change, data=self._fingerprints(weights=params))
         kept = None
         with fail_together():
             if is_main_process():
@@ -344,7 +345,7 @@ class StageTrainer:
             labels, seconds = broadcast_from_main(kept or (Labels(*shapes), np.float32(0)))
         else:
             with count_graphs(stage, len(self.graphs.n_node), self.options.quiet) as report:
-                result = leave_one_out_seeds(teacher, params, self.graphs, self.task, report)
+                result = leave_one_out_seeds(teacher, params, self.graphs, self.task, report, change)
             labels = Labels(np.asarray(result.target), np.asarray(result.total_change))
             seconds = np.float32(time.perf_counter() - start)
             with fail_together():

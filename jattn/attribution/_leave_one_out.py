@@ -16,7 +16,7 @@ from jraph import GraphsTuple
 from jattn._options import expect_at_least, expect_mask, expect_one_of
 from jattn.graphs import expect_padded
 from jattn.nn import SUM_OFFSET
-from jattn.types import Task
+from jattn.types import Change, Task
 
 Predict = Callable[[GraphsTuple, Bool[Array, " nodes"]], Float[Array, "graphs outputs"]]
 MIN_CHANGE = 1e-5  # total change relative to max(1, |y|) at or under which attention is only rounding
@@ -26,10 +26,11 @@ class LeaveOneOut(NamedTuple):
     """Leave-one-out attribution of every node.
 
     Attributes:
-      attention: |y_i - y| / (sum_j |y_j - y| + 1e-7) over each graph, 0 for padding, [nodes].
+      attention: c_i / (sum_j c_j + 1e-7) over each graph, where c_i is the change of its prediction y without node i,
+        |y_i - y| or max(0, y - y_i); 0 for padding, [nodes].
       target: the same as a training target, [nodes]. All 0 in graphs where no removal matters, that is where
-        sum_j |y_j - y| <= 1e-5 max(1, |y|), because attention is only rounding there.
-      total_change: sum_j |y_j - y|, [graphs].
+        sum_j c_j <= 1e-5 max(1, |y|), because attention is only rounding there.
+      total_change: sum_j c_j, [graphs].
     """
 
     attention: Float[Array | np.ndarray, "*seeds nodes"]
@@ -44,6 +45,7 @@ def leave_one_out(
     max_nodes: int | None = None,
     *,
     task: Task = "regression",
+    change: Change = "absolute",
     chunk: int | None = None,
     graph_mask: Bool[Array, " graphs"] | None = None,
 ) -> LeaveOneOut:
@@ -64,12 +66,14 @@ def leave_one_out(
       max_nodes: nodes of the largest real graph, or more. Required inside jit, where sizes can't be read; a number that
         is too small makes all results NaN there.
       task: "regression" or "classification".
+      change: what counts as a change. "absolute" is the equation above. "decrease" has max(0, y - y_i) in place of
+        |y_i - y|: where nodes can only add to the prediction, as to a count, an increase is an error of the model.
       chunk: number of predictions to run together; all by default. Memory grows with it.
       graph_mask: which graphs are not padding; by default all but the last that has nodes, as jraph pads.
 
     Raises:
-      ValueError: `chunk` is less than 1, `max_nodes` is missing inside jit or less than the nodes of a graph, or
-        `predict` returns another shape.
+      ValueError: `task` or `change` is not known, `chunk` is less than 1, `max_nodes` is missing inside jit or less
+        than the nodes of a graph, or `predict` returns another shape.
 
     >>> import jattn
     >>> graph = jattn.pad(jattn.from_arrays([[1.0], [3.0], [0.0]], senders=[0, 1], receivers=[1, 0]))
@@ -80,6 +84,7 @@ def leave_one_out(
     [0.25, 0.75, 0.0]
     """
     expect_one_of("task", task, Task)
+    expect_one_of("change", change, Change)
     expect_at_least(1, chunk=chunk)
     graph = jax.device_put(graph)
     if graph_mask is None:
@@ -94,7 +99,7 @@ def leave_one_out(
     copies = jax.vmap(lambda k: predict(graph, index != k))
     predictions = _predict_copies(copies, n_node.max(initial=0), max_nodes, chunk or max_nodes + 1, len(graph_mask))
     without = predictions[1:].at[index, node_graph].get(mode="fill", fill_value=0)
-    return normalize_attribution(predictions[0], without, node_graph, graph_mask[node_graph], task)
+    return normalize_attribution(predictions[0], without, node_graph, graph_mask[node_graph], task, change)
 
 
 def _predict_copies(
@@ -142,6 +147,7 @@ def normalize_attribution(
     node_graph: Int[Array, " nodes"],
     real: Bool[Array, " nodes"],
     task: Task,
+    change: Change,
 ) -> LeaveOneOut:
     """The attribution from predictions, by the equation of `leave_one_out`.
 
@@ -151,12 +157,14 @@ def normalize_attribution(
       node_graph: the graph of each node, ascending.
       real: which nodes are not padding.
       task: "regression" or "classification".
+      change: "absolute" or "decrease".
     """
     column = whole.argmax(-1) if task == "classification" else jnp.zeros(len(whole), int)
     y = jnp.take_along_axis(whole, column[:, None], axis=1)[:, 0]
     y_without = jnp.take_along_axis(without, column[node_graph][:, None], axis=1)[:, 0]
-    change = jnp.where(real, jnp.abs(y_without - y[node_graph]), 0)
-    total_change = jraph.segment_sum(change, node_graph, len(whole), indices_are_sorted=True)
+    decrease = y[node_graph] - y_without
+    changes = jnp.where(real, jnp.abs(decrease) if change == "absolute" else jax.nn.relu(decrease), 0)
+    total_change = jraph.segment_sum(changes, node_graph, len(whole), indices_are_sorted=True)
     matters = total_change > MIN_CHANGE * jnp.maximum(1, jnp.abs(y))
-    attention = change / (total_change + SUM_OFFSET)[node_graph]
+    attention = changes / (total_change + SUM_OFFSET)[node_graph]
     return LeaveOneOut(attention, jnp.where(matters[node_graph], attention, 0), total_change)

@@ -41,7 +41,7 @@ from jattn.training._checks import num_seeds
 from jattn.training._devices import PARTS, SEEDS, devices_per_seed, shard_batches, shard_seeds, to_host
 from jattn.training._numbers import Selections, separate, with_selections
 from jattn.training._seeds import PROGRAMS, put_split, run_sequentially
-from jattn.types import Params, Task
+from jattn.types import Change, Params, Task
 
 
 def leave_one_out_seeds(
@@ -50,6 +50,7 @@ def leave_one_out_seeds(
     graphs: GraphsTuple,
     task: Task,
     progress: Callable[[int], Any] = lambda graphs: None,
+    change: Change = "absolute",
 ) -> LeaveOneOut:
     """Leave-one-out attribution by the network of every seed: numpy arrays [seeds, ...] in the order of the split.
 
@@ -61,12 +62,14 @@ def leave_one_out_seeds(
       graphs: the split, on the host.
       task: "regression" or "classification".
       progress: called now and then with the number of graphs finished since the last call.
+      change: what counts as the change of a prediction, as in `leave_one_out`.
 
     Raises:
-      ValueError: the task is not known, there are no graphs, or the weights have no axis of seeds or are not those of
-        the network.
+      ValueError: the task or the change is not known, there are no graphs, or the weights have no axis of seeds or are
+        not those of the network.
     """
     expect_one_of("task", task, Task)
+    expect_one_of("change", change, Change)
     network, costs = network.with_precision("highest"), cost_model()
     nodes = costs.cached_rows(costs.leave_one_out_nodes, max(network.filters))
     seeds, params, split, rounded = put_split(network, params, graphs, nodes)
@@ -80,7 +83,7 @@ def leave_one_out_seeds(
         found.append(predictions)
         progress(1)
     if found:
-        _fill_in(result, is_khop, n_node, found, task)
+        _fill_in(result, is_khop, n_node, found, task, change)
 
     rest = np.flatnonzero(~is_khop)
     structure, selections = separate(network)
@@ -88,7 +91,7 @@ def leave_one_out_seeds(
     sizes = size_classes(graphs._replace(n_node=n_node[rest]))
     for packed in evaluation_batches(graphs, nodes, devices_per_seed(seeds), sizes, rest):
         batches, bucket = round_up(*packed) if rounded else packed
-        left_out = _compiled_copies(structure, bucket, task, seeds, sequential, costs)
+        left_out = _compiled_copies(structure, bucket, task, change, seeds, sequential, costs)
         for piece in _pieces(batches, costs.progress_batches):
             labels = to_host(left_out(params, split, piece, selections))
             result = LeaveOneOut(*(a + b[:, : a.shape[1]] for a, b in zip(result, labels, strict=True)))
@@ -102,21 +105,24 @@ def _fill_in(
     n_node: Int[np.ndarray, " graphs"],
     found: list[list[np.ndarray]],
     task: Task,
+    change: Change,
 ) -> None:
     """Writes the attribution of the graphs whose predictions, whole and without each node, were found."""
     whole = np.stack([prediction for prediction, _ in found], axis=1)
     without = np.concatenate([predictions for _, predictions in found], axis=1)
     node_graph = np.repeat(np.arange(len(found), dtype=np.int32), n_node[is_khop])
     arguments = jax.device_put((whole, without, node_graph, np.ones(len(node_graph), bool)))
-    attribution = jax.device_get(_normalize_seeds(*arguments, task))
+    attribution = jax.device_get(_normalize_seeds(*arguments, task, change))
     rows = np.repeat(is_khop, n_node)
     for array, values, where in zip(result, attribution, (rows, rows, is_khop), strict=True):
         array[:, where] = values
 
 
-@functools.partial(jax.jit, static_argnums=4)
-def _normalize_seeds(whole: Array, without: Array, node_graph: Array, real: Array, task: Task) -> LeaveOneOut:
-    normalize = functools.partial(normalize_attribution, task=task)
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _normalize_seeds(
+    whole: Array, without: Array, node_graph: Array, real: Array, task: Task, change: Change
+) -> LeaveOneOut:
+    normalize = functools.partial(normalize_attribution, task=task, change=change)
     return jax.vmap(normalize, in_axes=(0, 0, None, None))(whole, without, node_graph, real)
 
 
@@ -229,15 +235,15 @@ def _compiled_khop(
 
 @functools.lru_cache(maxsize=PROGRAMS)
 def _compiled_copies(
-    structure: Network, bucket: Bucket, task: Task, seeds: int, sequential: bool, costs: CostModel
+    structure: Network, bucket: Bucket, task: Task, change: Change, seeds: int, sequential: bool, costs: CostModel
 ) -> Callable[..., LeaveOneOut]:
     def labels(params: Params, split: DeviceDataset, batches: Array, selections: Selections) -> LeaveOneOut:
-        return _make_labels(with_selections(structure, selections), bucket, task)(params, split, batches)
+        return _make_labels(with_selections(structure, selections), bucket, task, change)(params, split, batches)
 
     return shard_batches(labels, seeds, sequential, costs)
 
 
-def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., LeaveOneOut]:
+def _make_labels(network: Network, bucket: Bucket, task: Task, change: Change) -> Callable[..., LeaveOneOut]:
     """A function that returns the attribution of the graphs of some batches, 0 for other graphs of the split."""
 
     def labels(params: Params, split: DeviceDataset, batches: Array) -> LeaveOneOut:
@@ -250,9 +256,9 @@ def _make_labels(network: Network, bucket: Bucket, task: Task) -> Callable[..., 
 
             costs = cost_model()
             rows = costs.cached_rows(costs.leave_one_out_rows, max(network.filters))
-            chunk = max(1, rows // bucket.nodes)
+            options: Any = {"task": task, "change": change, "chunk": max(1, rows // bucket.nodes)}
             result = leave_one_out(
-                predict, batch.graph, bucket.max_nodes, task=task, chunk=chunk, graph_mask=batch.topology.graph_mask
+                predict, batch.graph, bucket.max_nodes, graph_mask=batch.topology.graph_mask, **options
             )
             return batch.graph_ids, batch.node_ids, result
 

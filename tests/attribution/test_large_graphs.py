@@ -231,9 +231,10 @@ def test_graphs_by_subgraphs_and_by_copies_each_get_their_own_labels():
     network = NETWORKS["gcn"]
     padded = jax.tree.map(jnp.asarray, pad(graphs))
     params = jax.tree.map(lambda x: x[None], network.init(jax.random.key(0), padded)["params"])
-    with changed_costs(subgraph_nodes=20):
-        mixed = leave_one_out_seeds(network, params, graphs, "classification")
-    with changed_costs(subgraph_nodes=1000):
-        copied = leave_one_out_seeds(network, params, graphs, "classification")
-    for a, b in zip(mixed, copied, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+    for change in ("absolute", "decrease"):
+        with changed_costs(subgraph_nodes=20):
+            mixed = leave_one_out_seeds(network, params, graphs, "classification", change=change)
+        with changed_costs(subgraph_nodes=1000):
+            copied = leave_one_out_seeds(network, params, graphs, "classification", change=change)
+        for a, b in zip(mixed, copied, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)

@@ -27,13 +27,13 @@ def predict_of(name, way):
 
 
 @functools.cache
-def leave_one_out_of(name, way, task, chunk):
+def leave_one_out_of(name, way, task, chunk, change="absolute"):
     predict = predict_of(name, way)  # outside of jit, where weights are numbers
-    return jax.jit(lambda graph: leave_one_out(predict, graph, LARGEST, task=task, chunk=chunk))
+    return jax.jit(lambda graph: leave_one_out(predict, graph, LARGEST, task=task, change=change, chunk=chunk))
 
 
 def leave_one_out_by_loop(name, graph_list, task):
-    """Removes every node of every graph for real, one after another."""
+    """Removes every node of every graph for real, one after another; yields by how much predictions fall."""
     run = program(name, "edges")
 
     def output(graph, column):
@@ -43,8 +43,8 @@ def leave_one_out_by_loop(name, graph_list, task):
         whole = run(pad([graph]))[0][1].prediction[0]
         column = whole.argmax() if task == "classification" else 0
         n = len(graph.nodes["features"])
-        moved = [abs(output(remove(graph, np.arange(n) != i), column) - whole[column]) for i in range(n)]
-        yield np.array(moved, np.float64), whole[column]
+        fall = [whole[column] - output(remove(graph, np.arange(n) != i), column) for i in range(n)]
+        yield np.array(fall, np.float64), whole[column]
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
@@ -55,18 +55,20 @@ def leave_one_out_by_loop(name, graph_list, task):
 @example(graph_list=CORNER_CASES["empty"])
 @given(graph_list=graph_lists)
 def test_leave_one_out_equals_really_removing_each_node(name, way, task, graph_list):
-    graph = pad(graph_list)
-    result = leave_one_out_of(name, way, task, None)(graph)
-    nodes = zip(split_nodes(graph_list, result.attention), split_nodes(graph_list, result.target), strict=True)
-    for i, (moved, y) in enumerate(leave_one_out_by_loop(name, graph_list, task)):
-        rounding = 1e-5 * max(1, abs(y)) * max(1, len(moved))
-        attention, target = next(nodes)
-        assert_close(attention * (moved.sum() + 1e-7), moved, rounding)
-        assert_close(result.total_change[i], moved.sum(), rounding)
-        if moved.sum() > 3 * rounding:
-            np.testing.assert_array_equal(target, attention)
-    assert not result.attention[node_count(graph_list) :].any()
-    assert not result.target[node_count(graph_list) :].any()
+    graph, falls = pad(graph_list), list(leave_one_out_by_loop(name, graph_list, task))
+    for change in ("absolute", "decrease"):
+        result = leave_one_out_of(name, way, task, None, change)(graph)
+        nodes = zip(split_nodes(graph_list, result.attention), split_nodes(graph_list, result.target), strict=True)
+        for i, (fall, y) in enumerate(falls):
+            moved = np.abs(fall) if change == "absolute" else np.maximum(fall, 0)
+            rounding = 1e-5 * max(1, abs(y)) * max(1, len(moved))
+            attention, target = next(nodes)
+            assert_close(attention * (moved.sum() + 1e-7), moved, rounding)
+            assert_close(result.total_change[i], moved.sum(), rounding)
+            if moved.sum() > 3 * rounding:
+                np.testing.assert_array_equal(target, attention)
+        assert not result.attention[node_count(graph_list) :].any()
+        assert not result.target[node_count(graph_list) :].any()
 
 
 @functools.cache
@@ -119,6 +121,24 @@ def test_leave_one_out_reads_the_largest_graph_where_it_is_not_told(graph_list):
     predict = jax.jit(predict_of("gin", "edges"))
     expected = leave_one_out_of("gin", "edges", "regression", None)(graph)
     jax.tree.map(assert_close, leave_one_out(predict, graph), expected)
+
+
+def test_where_no_prediction_falls_no_node_has_attention():
+    def predict(graph, kept):  # without a node it rises
+        topology = sparse_topology(graph).subgraph(kept)
+        return -topology.sum(jax.numpy.ones((len(kept), 1)))
+
+    result = leave_one_out(predict, pad([USUAL]), change="decrease")
+    assert not result.attention.any()
+    assert not result.total_change.any()
+    assert leave_one_out(predict, pad([USUAL])).attention.sum() > 0.99
+
+
+@pytest.mark.parametrize(("name", "value"), [("task", "count"), ("change", "rise")])
+def test_an_unknown_task_or_change_is_named(name, value):
+    predict = predict_of("gin", "edges")
+    with pytest.raises(ValueError, match=f"{name}: '{value}' is not allowed"):
+        leave_one_out(predict, pad([USUAL]), **{name: value})
 
 
 def test_a_graph_in_which_nothing_matters_gives_no_weak_target():
