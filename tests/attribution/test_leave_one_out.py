@@ -135,9 +135,9 @@ def test_where_no_prediction_falls_no_node_has_attention():
 
 
 @pytest.mark.parametrize(("name", "value"), [("task", "count"), ("change", "rise")])
-def test_an_unknown_task_or_change_is_named(name, value):
+def test_an_unknown_task_or_change_is_named(name, value, unchecked_types):
     predict = predict_of("gin", "edges")
-    with pytest.raises(ValueError, match=f"{name}: '{value}' is not allowed"):
+    with pytest.raises(ValueError, match=f"{name}: '{value}' is not known"):
         leave_one_out(predict, pad([USUAL]), **{name: value})
 
 
