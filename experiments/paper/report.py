@@ -15,7 +15,7 @@ from jattn.io import write_atomically
 from ..reports import page
 from ..reports.runs import TITLES
 from ..run import tables
-from ..sweeps.summary import Row, Score
+from ..sweeps.summary import Row, Score, headings_of
 
 MAX_STANDARD_ERRORS = 3  # a score that differs by more from the paper's is marked
 LEGEND = (
@@ -71,9 +71,7 @@ def is_off(score: Score) -> bool | None:
 
 def cells(section: Section) -> list[list[str]]:
     """Returns a table's cells, headings first: our figure, the paper's in brackets, * if they differ."""
-    scores = [score for row in section.rows for score in row.scores.values()]
-    headings = list(dict.fromkeys(score.heading for score in scores if score.heading))
-    lines = []
+    headings, lines = headings_of(section.rows), []
     for row in section.rows:
         trained, requested = row.networks
         shown = {}

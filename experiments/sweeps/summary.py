@@ -190,9 +190,15 @@ def standard_error(values: Sequence[float], draws: Sequence[int]) -> float:
     return float(samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else math.nan
 
 
+def headings_of(rows: Sequence[Row]) -> list[str]:
+    """Returns the headings of the scores that a table shows; one that is undefined in all rows has no column."""
+    scores = [score for row in rows for score in row.scores.values()]
+    return list(dict.fromkeys(score.heading for score in scores if score.heading and math.isfinite(score.mean)))
+
+
 def table(rows: Sequence[Row]) -> str:
     """Returns the rows as text, with the paper's figures in brackets."""
-    headings = {score.heading: None for row in rows for score in row.scores.values() if score.heading}
+    headings = headings_of(rows)
     lines = [["%", "seeds", *headings, "seconds", "jobs"]]
     for row in rows:
         shown = {score.heading: str(score) for score in row.scores.values()}

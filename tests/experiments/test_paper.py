@@ -17,7 +17,7 @@ from experiments.run.folder import RunConfig, write_results
 from experiments.run.groups import flat
 from experiments.run.paper_scores import PaperScore
 from experiments.sweeps.pool import JobPool
-from experiments.sweeps.summary import Score, standard_error
+from experiments.sweeps.summary import Row, Score, standard_error
 from jattn.evaluation import mean_std
 from jattn.io import write_json
 
@@ -287,3 +287,18 @@ def test_a_wrong_argument_is_an_error_that_names_it(arguments, message, tmp_path
         paper.main([*arguments, "--out", str(tmp_path)])
     assert stop.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_score_that_is_undefined_in_every_row_has_no_column():
+    """True attention pools in three places, and its AUC has a meaning in the first alone."""
+
+    def row(preset, **means):
+        scores = {name: Score(name, mean, 0.0, math.nan, None) for name, mean in means.items()}
+        return Row(preset, {}, {"done": 1}, (1, 1), 1.0, scores, {})
+
+    rows = [row("weak", Orig=90.0, AUC=80.0, AUC2=70.0), row("upper-bound", Orig=99.0, AUC2=math.nan, AUC3=math.nan)]
+    section = report.Section("table1", "triangles", TABLES["table1"][1], rows, [])
+    heading, weak, true = report.cells(section)
+    assert heading == ["%", "Orig", "AUC", "AUC2", "networks", "seconds"]
+    assert weak[1:4] == ["90.0", "80.0", "70.0"]
+    assert true[1:4] == ["99.0", "", "-"]
