@@ -1,7 +1,7 @@
 """MNIST's files with few images; their numbers are patched where the right ones are expected."""
 
 import gzip
-import sys
+from importlib import import_module
 
 import numpy as np
 
@@ -41,7 +41,8 @@ def write_strokes(folder, train, test):
 
 def expect(monkeypatch, train, test, validation=0):
     """Makes data sets of so many images those that are expected."""
-    for name in ("jattn.datasets._mnist", "jattn.datasets._mnist75sp"):
-        monkeypatch.setattr(sys.modules[name], "TRAIN", train)
-    monkeypatch.setattr(sys.modules["jattn.datasets._mnist"], "TEST", test)
-    monkeypatch.setattr(sys.modules["jattn.datasets._mnist75sp"], "VALIDATION", validation)
+    files, superpixels = map(import_module, ("jattn.datasets._mnist", "jattn.datasets._mnist75sp"))
+    monkeypatch.setattr(files, "TRAIN", train)
+    monkeypatch.setattr(superpixels, "TRAIN", train)
+    monkeypatch.setattr(files, "TEST", test)
+    monkeypatch.setattr(superpixels, "VALIDATION", validation)
