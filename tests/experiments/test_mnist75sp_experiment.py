@@ -11,6 +11,7 @@ from experiments.mnist75sp import EXPERIMENT, PRESETS, SUPERVISED
 from experiments.run import stages
 from experiments.run.folder import MetricsLog, Run, RunError, read_lines
 from experiments.run.groups import with_changes
+from jattn.attribution import leave_one_out_seeds
 from jattn.graphs import select_graphs
 from jattn.io import load_network, read_arrays, write_arrays
 from jattn.nn import DiffPoolConfig
@@ -86,6 +87,13 @@ def test_labels_of_the_same_teacher_are_not_computed_again_and_those_of_another_
     file.write_bytes(before)
     fresh = of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params, settings.attention)
     assert not np.array_equal(fresh, labels)
+    falls = with_changes(settings, label_change="decrease").attention
+    with pytest.raises(RunError, match=r"\n  change: "):
+        of_graphs.leave_one_out_labels("labels", tmp_path / "labels.npz", teacher, params, falls)
+    other = of_graphs.leave_one_out_labels("labels", tmp_path / "falls.npz", teacher, params, falls)
+    expected = leave_one_out_seeds(teacher, params, graphs, "classification", change="decrease").target
+    np.testing.assert_allclose(other, expected, atol=1e-6)
+    assert not np.allclose(other, fresh, atol=1e-6)
     fewer = stages.StageTrainer(
         run_there, settings.run, 32, select_graphs(graphs, np.arange(11)), "classification", [0, 1]
     )
