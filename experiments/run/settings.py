@@ -143,7 +143,7 @@ class AttentionSettings(Checked):
     attention_weight: float = setting(100.0, "training")
     """Weight of the attention loss (beta)."""
     label_change: Change = setting("absolute", "training")
-    """With --attention weak: how a teacher's prediction changes without a node that counts. decrease: only if it falls.
+    """With --attention weak: what counts as a change of the teacher's prediction without a node. decrease: only a fall.
     Where nodes can only add to what is predicted, as to a count, a rise is an error of the teacher."""
     label_threshold: float = setting(0.0, "training")
     """With --attention weak: leave-one-out labels below this are set to 0, and each graph's others renormalized."""

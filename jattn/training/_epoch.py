@@ -139,7 +139,7 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
 
     def step(
         state: TrainState, split: DeviceDataset, ids: Array, count: Array, numbers: TrainNumbers
-    ) -> tuple[TrainState, tuple[Array, Any]]:
+    ) -> tuple[TrainState, tuple[Array, tuple[Array, Array, Output]]]:
         network, optimizer = with_selections(structure, numbers.selections), adam(numbers.rates, axis)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
 
@@ -157,14 +157,13 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
         state: TrainState, split: DeviceDataset, batches: Array, numbers: TrainNumbers
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
         def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
-            ids, count = step_input
-            state, (value, made) = step(state, split, ids, count, numbers)
-            return state, (value * count.astype(value.dtype), made)
+            state, (value, made) = step(state, split, *step_input, numbers)
+            return state, (value * step_input[1].astype(value.dtype), made)
 
         counts = over_all((batches >= 0).sum((1, 2)))
         state, (values, made) = jax.lax.scan(body, state, (batches, counts))
-        predictions = in_split_order(split, *made)
-        return state, (over_all(values.sum()) / counts.sum().astype(values.dtype), predictions)
+        mean_loss = over_all(values.sum()) / counts.sum().astype(values.dtype)
+        return state, (mean_loss, in_split_order(split, *made))
 
     return epoch
 
