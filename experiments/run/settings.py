@@ -113,6 +113,8 @@ class AttentionSettings(Checked):
     """Fraction of a graph's nodes that top-k pooling keeps; 1 keeps all."""
     clusters: int | None = setting(None, "training")
     """Clusters per graph of DiffPool, with --attention none; None for no DiffPool."""
+    entropy_weight: float = setting(1.0, "training")
+    """With --clusters: weight of the entropy of assignments in DiffPool's auxiliary loss."""
     pool_before: tuple[int, ...] = setting((1,), "training")
     """Convolutions, counted from 0, that have a pooling before them."""
     scorer: Literal["linear", "mlp", "gnn"] = setting("linear", "training")
@@ -158,7 +160,7 @@ class AttentionSettings(Checked):
         expect_at_least(1, restarts=self.restarts, clusters=self.clusters)
         expect_at_least(1, scorer_hidden=self.scorer_hidden, scorer_layers=self.scorer_layers)
         expect_at_least(0, init_scale=self.init_scale, attention_weight=self.attention_weight)
-        expect_at_least(0, label_threshold=self.label_threshold)
+        expect_at_least(0, label_threshold=self.label_threshold, entropy_weight=self.entropy_weight)
         for name in ("threshold", "ratio", "label_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not allowed, expected 0 to 1")
@@ -167,6 +169,8 @@ class AttentionSettings(Checked):
                 raise ValueError(f"pool_before: {place} is given twice; a convolution has one pooling before it")
         if self.clusters is not None and self.attention != "none":
             raise ValueError(f"clusters: DiffPool has no --attention {self.attention}; say --attention none")
+        if self.clusters is None and self.entropy_weight != 1:
+            raise ValueError("entropy_weight: only DiffPool has one; say --clusters, or leave it out")
         if self.restarts > 1 and self.attention in ("none", "ground_truth"):
             raise ValueError(f"restarts: --attention {self.attention} has no scorer to choose; leave it out")
         if self.pools and not self.pool_before:
@@ -181,7 +185,7 @@ class AttentionSettings(Checked):
     def pooling_config(self) -> "Pooling | None":
         """The pooling: by attention, DiffPool, or none."""
         if self.attention == "none":
-            return None if self.clusters is None else nn.DiffPoolConfig(self.clusters)
+            return None if self.clusters is None else nn.DiffPoolConfig(self.clusters, self.entropy_weight)
         scorer = nn.ScorerConfig(
             kind="ground_truth" if self.attention == "ground_truth" else self.scorer,
             hidden=self.scorer_hidden,

@@ -19,13 +19,17 @@ class DiffPoolConfig:
 
     Attributes:
       clusters: number of clusters of every graph, K; a graph may have fewer nodes.
+      entropy_weight: weight of the entropy of assignments in the auxiliary loss. It drives each node into one cluster,
+        and where edges are many and convolutions sum, all nodes into the same one.
     """
 
     clusters: int = 4
+    entropy_weight: float = 1.0
 
     def __post_init__(self) -> None:
-        set_numbers(self, ints=("clusters",))
+        set_numbers(self, ints=("clusters",), floats=("entropy_weight",))
         expect_at_least(1, clusters=self.clusters)
+        expect_at_least(0, entropy_weight=self.entropy_weight)
 
 
 class DiffPool(nn.Module):
@@ -44,20 +48,23 @@ class DiffPool(nn.Module):
         assignment = ChebyGINConv(
             self.config.clusters, self.order, self.aggregation, self.hidden, precision=HIGHEST, name="assignment"
         )
-        return dense_diff_pool(x, assignment(x, topology), topology)
+        return dense_diff_pool(x, assignment(x, topology), topology, self.config.entropy_weight)
 
 
 def dense_diff_pool(
-    x: Float[Array, "nodes features"], scores: Float[Array, "nodes clusters"], topology: Topology
+    x: Float[Array, "nodes features"],
+    scores: Float[Array, "nodes clusters"],
+    topology: Topology,
+    entropy_weight: float = 1.0,
 ) -> tuple[Float[Array, "rows features"], BlockTopology, Float[Array, " graphs"]]:
     r"""Features and topology of the clusters, graph after graph, and the auxiliary loss of each graph.
 
     .. math:: S = \mathrm{softmax}(\mathrm{scores}), \quad X' = S^T X, \quad A' = S^T A S
 
     over the N kept nodes of a graph: Ying et al. 2018, eq. 3 and 4. An empty graph has no clusters. The auxiliary loss,
-    0 for an empty graph, is the sum of the two of section 3.2,
+    0 for an empty graph, is the sum of the two of section 3.2, the second with a weight w that is 1 there,
 
-    .. math:: \frac{1}{N} \|A - S S^T\|_F + \frac{1}{N} \sum_i H(S_i), \quad H(p) = -\sum_c p_c \log p_c.
+    .. math:: \frac{1}{N} \|A - S S^T\|_F + \frac{w}{N} \sum_i H(S_i), \quad H(p) = -\sum_c p_c \log p_c.
 
     The paper leaves open how the first is divided. Divided by N it is the root mean square of N^2 entries, comparable
     across graph sizes. It is computed without an N x N matrix:
@@ -68,6 +75,7 @@ def dense_diff_pool(
       x: features, 0 in rows of dropped nodes.
       scores: logits of the assignment of each node to clusters.
       topology: the graphs.
+      entropy_weight: w.
     """
     features, clusters = x.shape[1], scores.shape[1]
     log_s = jax.nn.log_softmax(topology.mask_nodes(scores))
@@ -82,7 +90,8 @@ def dense_diff_pool(
     # The derivative of the root is infinite at 0, the value of an empty graph. Rounding may give less than 0.
     distance = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     entropy = topology.sum(-(s * log_s).sum(1))
-    return pooled.reshape(-1, features), _cluster_topology(adjacency, topology), (distance + entropy) / count
+    auxiliary = (distance + entropy_weight * entropy) / count
+    return pooled.reshape(-1, features), _cluster_topology(adjacency, topology), auxiliary
 
 
 def _cluster_topology(adjacency: Float[Array, "graphs clusters clusters"], topology: Topology) -> BlockTopology:

@@ -52,6 +52,7 @@ def test_four_nodes_are_pooled_as_by_hand(storage):
     s = np.array([[1, 0], [1, 0], [0.25, 0.75], [0, 1]])
     scores = jnp.zeros((len(graph.nodes["features"]), 2)).at[:4].set(np.log(np.maximum(s, 1e-30)))
     x, topology, loss = clustered(graph.nodes["features"], scores, STORAGES[storage](graph))
+    half = dense_diff_pool(graph.nodes["features"], scores, STORAGES[storage](graph), entropy_weight=0.5)
 
     np.testing.assert_allclose(x[:2], [[4, 1], [3, 8]], atol=1e-6)
     # Within the first cluster: 2 x 1 from edge 0-1, 2 x 2 x 0.25 from 1-2. Between: 2 x 0.75 from 1-2, 0.25 from 2-3.
@@ -63,6 +64,7 @@ def test_four_nodes_are_pooled_as_by_hand(storage):
     differences = 3 * 1**2 + 0.625**2 + 2 * ((1 - 1) ** 2 + 0.25**2 + (2 - 0.25) ** 2 + (1 - 0.75) ** 2)
     entropy = -0.25 * np.log(0.25) - 0.75 * np.log(0.75)
     np.testing.assert_allclose(loss[0], np.sqrt(differences) / 4 + entropy / 4, atol=1e-6)
+    np.testing.assert_allclose(half[2][0], np.sqrt(differences) / 4 + 0.5 * entropy / 4, atol=1e-6)
 
 
 def plain(graph, s):
@@ -158,12 +160,22 @@ def test_it_may_follow_attention_and_another_of_its_kind():
     ("make", "message"),
     [
         (lambda: DiffPoolConfig(0), "clusters: 0 is not allowed, expected at least 1"),
+        (lambda: DiffPoolConfig(entropy_weight=-1), "entropy_weight: -1.0 is not allowed, expected at least 0"),
         (lambda: Network(poolings=(DiffPoolConfig(), ATTENTION)), r"poolings\[1\]: after DiffPool nodes are clusters"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_auxiliary_loss_of_a_network_has_the_weight_of_its_entropy():
+    graph = jax.device_put(pad([make_graph(5, 0.5, 0)]))
+    networks = [Network(filters=(4, 4), poolings=(None, DiffPoolConfig(3, weight))) for weight in (0.0, 1.0, 3.0)]
+    params = networks[0].init(jax.random.key(0), graph)["params"]
+    none, one, three = (network.apply({"params": params}, graph).auxiliary[0][0] for network in networks)
+    assert one > none
+    assert_close(three - none, 3 * (one - none))
 
 
 def test_leave_one_out_never_takes_subgraphs_for_it():
