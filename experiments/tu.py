@@ -26,13 +26,14 @@ from jaxtyping import Int
 from jattn import datasets, graphs
 from jattn._options import expect_at_least, setting
 
+from .run.attention_settings import AttentionSettings
 from .run.command import Experiment
 from .run.groups import with_changes
 from .run.paper_scores import paper_scores
 from .run.paths import local_path
 from .run.presets import ROBUST
 from .run.program import program
-from .run.settings import AttentionSettings, DataSettings, Settings
+from .run.settings import DataSettings, Settings
 from .run.tunable import Tunable, TunableSettings
 
 if TYPE_CHECKING:  # a command line is read without what a run needs

@@ -32,6 +32,7 @@ from jattn.training._devices import (
 from jattn.training._seeds import Trainer
 from jattn.types import Params, Task
 
+from .attention_settings import AttentionSettings
 from .checkpoints import Best, Checkpoints, Saved
 from .devices import RunSettings
 from .folder import MADE_AGAIN, Run, RunError, read_lines
@@ -40,7 +41,6 @@ from .labels import Labels, noise_mask
 from .monitoring import EventFile, resources
 from .output import Progress, count_graphs, note
 from .results import MeanStd, as_mean_std
-from .settings import AttentionSettings
 from .signals import Terminated, defer_signals
 
 AUC_POINTS = 30  # training lines per stage with an AUC: scikit-learn takes as long for it as a short epoch

@@ -136,11 +136,12 @@ def test_every_preset_makes_the_network_that_it_names(preset):
     assert (network.readout, network.dropout) == ("max", 0.5)
     assert bool(network.poolings) == (settings.attention.attention != "none" or preset.startswith("diffpool"))
     if preset.startswith("diffpool"):
-        assert network.poolings == (None, DiffPoolConfig(25), None)
+        gin = preset.endswith("gin")
+        assert network.poolings == ((None, None, DiffPoolConfig(25, 0.0)) if gin else (None, DiffPoolConfig(25), None))
     elif network.poolings:
         first, second, pooling = network.poolings
         assert first is second is None
-        assert pooling.score_from == "previous"
+        assert pooling.score_from == ("current" if preset.startswith("upper-bound") else "previous")
         assert pooling.scorer.init == ("default" if preset.endswith("-d") else "normal")
         kind = "ground_truth" if preset.startswith("upper-bound") else "mlp" if preset.endswith("-d") else "linear"
         assert pooling.scorer.kind == kind
