@@ -32,7 +32,7 @@ class MeanStd:
     values: tuple[float, ...]
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.std:.1f}"
+        return f"{self.mean:.1f} ± {self.std:.1f}" if math.isfinite(self.mean) else "-"
 
 
 @dataclass(frozen=True)

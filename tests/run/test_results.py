@@ -95,3 +95,4 @@ def test_scores_of_several_runs_are_pooled():
     assert pooled([SCORE, MeanStd(60.0, 0.0, (60.0,))]).values == (50.0, 70.0, 60.0)
     assert pooled([SCORE, MeanStd(60.0, 0.0, (60.0,))]).mean == pytest.approx(60)
     assert math.isnan(pooled([SCORE, NO_AUC]).mean)
+    assert [str(score) for score in (SCORE, NO_AUC)] == ["60.0 ± 10.0", "-"]
