@@ -94,6 +94,14 @@ def test_a_job_that_cant_be_started_stops_no_others(fake, capsys):
     assert "File exists" in shown.err
 
 
+@pytest.fixture
+def python_handles_interrupts():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's jobs in the background ignore them
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_handles_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_jobs_save_when_the_sweep_is_asked_to_end_and_go_on_later(number, fake, monkeypatch, capsys):
     monkeypatch.setenv("SLOW", "seeds=2-3")
