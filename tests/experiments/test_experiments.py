@@ -175,6 +175,14 @@ def test_a_wrong_setting_is_an_error_that_names_it(arguments, message, tmp_path,
     assert message in " ".join(capsys.readouterr().err.split())  # however lines are broken
 
 
+def test_true_attention_may_stand_before_the_first_convolution_for_it_scores_nothing():
+    changed = with_changes(colors.PRESETS["upper-bound"], pool_before=(0,))
+    assert changed.attention.score_from == "previous"
+    first, second = changed.network(1).poolings
+    assert first.score_from == "current"
+    assert second is None
+
+
 def test_another_configuration_in_the_folder_is_an_error(tmp_path, capsys):
     run(["supervised"], tmp_path / "run")
     with pytest.raises(SystemExit) as stop:
