@@ -152,7 +152,8 @@ def draw_graph(
         (ringed, {"s": 1.7 * area, "c": "none", "edgecolors": TARGET, "linewidths": 1.2}),
     ]
     for zorder, (nodes, style) in enumerate(styles, 2):
-        axes.scatter(*position[nodes].T, zorder=zorder, **style)
+        # Not clipped: equal scales may take the margins away, and a node at the border would be cut.
+        axes.scatter(*position[nodes].T, zorder=zorder, clip_on=False, **style)
     axes.margins(0.08)
     axes.set_aspect("equal", adjustable="datalim")
 
