@@ -6,8 +6,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
+STEPS = 40  # after 100 the energy is lower by some per cent
 
-def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 40) -> Float[np.ndarray, "nodes 2"]:
+
+def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"]) -> Float[np.ndarray, "nodes 2"]:
     r"""Positions with distances close to the lengths d of shortest paths: the energy of Kamada and Kawai (1989).
 
     .. math:: x_i \gets \sum_j w_{ij} (x_j + d_{ij} \frac{x_i - x_j}{|x_i - x_j|}) / \sum_j w_{ij}, \quad w = d^{-2}
@@ -30,7 +32,7 @@ def stress_layout(count: int, ends: Int[np.ndarray, "edges 2"], steps: int = 40)
     x = q * np.sqrt(np.abs(np.diag(r))) + 0.05 * noise  # the noise separates nodes with the same neighbors
     w = 1 / (d + np.eye(count)) ** 2 - np.eye(count)
     wd, total, pull = w * d, w.sum(1, keepdims=True), np.empty((count, count))
-    for _ in range(steps):
+    for _ in range(STEPS):
         cdist(x, x, out=pull)
         np.divide(wd, np.maximum(pull, 1e-9, out=pull), out=pull)
         weighted_mean = (w @ x + pull.sum(1, keepdims=True) * x - pull @ x) / total

@@ -5,6 +5,7 @@ import re
 import jraph
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from pictures import assert_only_picture
 
 from jattn.graphs import Proximity, from_arrays
@@ -127,6 +128,13 @@ def test_graphs_without_labels_are_drawn_and_saved_by_a_name_as_text(tmp_path):
 def test_a_title_too_many_is_refused():
     with pytest.raises(ValueError, match="one per graph, got 2"):
         attention_on_graphs(*split(3, 4), ids=[0], titles=["a", "b"])
+
+
+def test_nodes_at_the_border_are_drawn_whole():
+    drawn = attention_on_graphs(*split(5, 6), ids=[0]).axes[0].collections
+    nodes = [collection for collection in drawn if isinstance(collection, PathCollection)]
+    assert nodes
+    assert not any(collection.get_clip_on() for collection in nodes)
 
 
 def test_layout_of_a_path_is_straight_and_evenly_spaced():
