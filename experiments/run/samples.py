@@ -27,7 +27,7 @@ from jattn.types import Task
 from .folder import RunError
 
 SAMPLES, FORMAT = "samples.npz", 1
-GRAPHS, NODES, EDGES = 240, 20_000, 60_000  # at most, of all samples together
+GRAPHS, NODES, EDGES = 120, 10_000, 30_000  # at most, of all samples together
 MAX_NODES, MAX_EDGES = 300, 2_500  # of one graph
 OF_ALL = ("task", "trained", "subsets", "tested", "correct_of_tested")
 OF_NODES = ("n_node", "attention", "node_mask", "target", "position", "channels")
