@@ -86,8 +86,6 @@ class AttentionSettings(Checked):
                 raise ValueError(f"pool_before: {place} is given twice; a convolution has one pooling before it")
         if self.clusters is not None and self.attention != "none":
             raise ValueError(f"clusters: DiffPool has no --attention {self.attention}; say --attention none")
-        if self.clusters is None and self.entropy_weight != 1:
-            raise ValueError("entropy_weight: only DiffPool has one; say --clusters, or leave it out")
         if self.restarts > 1 and self.attention in ("none", "ground_truth"):
             raise ValueError(f"restarts: --attention {self.attention} has no scorer to choose; leave it out")
         if self.pools and not self.pool_before:

@@ -23,10 +23,12 @@ from .settings import GeneratedData, Settings
 # For settings of attention and its teacher: the values of others with which they have an effect.
 _SCORED = ("unsupervised", "supervised", "weak")
 _POOLED = (*_SCORED, "ground_truth")
+_NUMBER = ("K",)  # any number, but not None
 _USED_WITH: Mapping[str, Mapping[str, Sequence[str]]] = {
     "pooling": {"attention": _POOLED},
     "threshold": {"attention": _POOLED, "pooling": ("threshold",)},
     "ratio": {"attention": _POOLED, "pooling": ("topk",)},
+    "entropy_weight": {"clusters": _NUMBER},
     "scorer": {"attention": _SCORED},
     "scorer_hidden": {"attention": _SCORED, "scorer": ("mlp", "gnn")},
     "scorer_layers": {"attention": _SCORED, "scorer": ("gnn",)},
@@ -216,7 +218,8 @@ def expect_used(settings: Settings, preset: Settings) -> None:
         if values[name] == before[name]:
             continue
         for other, wanted in conditions.items():
-            if values[other] not in wanted and other not in chosen:
+            used = values[other] is not None if wanted is _NUMBER else values[other] in wanted
+            if not used and other not in chosen:
                 *some, last = [value for value in wanted if other != "attention" or value in known]
                 needed = f"{', '.join(some)} or {last}" if some else last
                 fail(f"{flag(name)}: no effect with {flag(other)} {values[other]}; it needs {flag(other)} {needed}")

@@ -138,10 +138,6 @@ def test_published_files_are_read(shared, tmp_path):
         (["diffpool", "--clusters", "0"], "--clusters: 0 is not allowed, expected at least 1"),
         (["weak", "--leave-one-out-auc"], "--leave-one-out-auc: --attention weak has an AUC of its own; leave it out"),
         (["weak", "--clusters", "4"], "--clusters: DiffPool has no --attention weak; say --attention none"),
-        (
-            ["global", "--entropy-weight", "0"],
-            "--entropy-weight: only DiffPool has one; say --clusters, or leave it out",
-        ),
         (["--data-dir", "/nowhere"], "/nowhere"),
         (["--train-graphs", "-4"], "--train-graphs: -4 is not allowed"),
         (["--test-graphs", "0"], "--test-graphs: 0 is not allowed"),

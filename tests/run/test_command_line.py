@@ -101,6 +101,7 @@ def test_an_error_is_a_line_that_names_the_flag(main, arguments, message, tmp_pa
         ("supervised --label-threshold 0.2", "label-threshold", "attention supervised", "weak"),
         ("weak --scorer-layers 7", "scorer-layers", "scorer linear", "gnn"),
         ("weak --scorer-hidden 9", "scorer-hidden", "scorer linear", "mlp or gnn"),
+        ("global --entropy-weight 0", "entropy-weight", "clusters None", "K"),
         ("upper-bound --init uniform", "init", "attention ground_truth", "unsupervised, supervised or weak"),
     ],
 )
@@ -117,10 +118,15 @@ def test_a_changed_setting_without_effect_is_refused(arguments, name, other, nee
         "weak --attention none",
         "weak --scorer mlp --scorer-hidden 9 --init uniform --init-scale 2",
         "weak --pooling topk --ratio 0.5",
+        "diffpool --entropy-weight 0",
     ],
 )
 def test_settings_with_an_effect_or_of_the_preset_are_allowed(arguments):
     colors.EXPERIMENT.parse(arguments.split())
+
+
+def test_what_a_preset_alone_says_may_lose_its_effect():
+    mnist75sp.EXPERIMENT.parse(["diffpool-gin", "--clusters", "None"])
 
 
 def test_a_study_may_choose_what_gives_a_setting_its_effect(capsys):
