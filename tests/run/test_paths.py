@@ -40,21 +40,10 @@ def test_a_run_keeps_its_checkpoints_in_a_folder_of_any_name(tmp_path):
 
 @pytest.mark.slow
 def test_studies_in_folders_of_odd_names_are_files_there(tmp_path, toy):
-    small = [
-        "--max-nodes",
-        "5",
-        "--tune",
-        "1",
-        "--folds",
-        "2",
-        "--epochs",
-        "1",
-        "--seeds",
-        "1",
-        "--quiet",
-    ]
+    small = ["--max-nodes", "5", "--filters", "4", "4", "--order", "1", "--pool-before", "1"]
+    short = ["--tune", "1", "--folds", "2", "--epochs", "1", "--seeds", "1", "--quiet"]
     for run in ("run1", "run%41"):
-        tu.main(["unsupervised", "--dataset", str(toy), *small, "--out", str(tmp_path / ODD / run)])
+        tu.main(["unsupervised", "--dataset", str(toy), *small, *short, "--out", str(tmp_path / ODD / run)])
         assert (tmp_path / ODD / run / "study.db").stat().st_size > 0
         assert json.loads((tmp_path / ODD / run / "results.json").read_text())["tuned"]["trials"] == 1
     assert {path.name for path in tmp_path.iterdir()} == {ODD, toy.parent.name}

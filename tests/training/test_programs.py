@@ -4,11 +4,11 @@ from pathlib import Path
 
 import jax
 import pytest
-from on_devices import CONFIG, make_graphs
+from on_devices import make_graphs
 
-from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
+from jattn.nn import Network
+from jattn.training import TrainConfig, predict_seeds, train_seeds
 from jattn.training import _seeds as seeds_of_jattn
-from jattn.training import predict_seeds, train_seeds
 
 MAPS = Path("/proc/self/maps")
 
@@ -19,9 +19,9 @@ def test_many_networks_leave_few_programs_behind():
     graphs, maps = make_graphs(12, seed=0), []
     for cached in (seeds_of_jattn._compiled_epoch, seeds_of_jattn._compiled_init, seeds_of_jattn._compiled_predict):
         cached.cache_clear()
-    for width in range(1, 2 * seeds_of_jattn.PROGRAMS + 1):
-        network = Network((3, width), poolings=(None, AttentionPoolingConfig(Threshold(0.1), ScorerConfig("linear"))))
-        *_, epoch = train_seeds(network, CONFIG, graphs, [0], epochs=1)
+    for width in range(1, 3 * seeds_of_jattn.PROGRAMS // 2 + 1):
+        network = Network((width,))
+        *_, epoch = train_seeds(network, TrainConfig(), graphs, [0], epochs=1)
         predict_seeds(network, jax.device_get(epoch.state.params), graphs)
         maps.append(MAPS.read_text().count("\n"))
     kept, later = maps[seeds_of_jattn.PROGRAMS] - maps[0], maps[-1] - maps[seeds_of_jattn.PROGRAMS]
