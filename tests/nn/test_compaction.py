@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import pytest
-from cases import slow
+from cases import default_xla, slow
 from graph_strategies import graph_lists, make_graph, seeds
 from hypothesis import given
 from programs import assert_close, changed_costs, fast, gather_small, pack_small, random_mask, total_loss
@@ -25,8 +25,6 @@ from jattn.nn._compaction import (
     smallest_fitting,
 )
 from jattn.training import TrainConfig, train_seeds
-
-pytestmark = pytest.mark.default_xla
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +128,7 @@ def branch_of(count):
 NODES = {0: 5, 1: 20, 2: 30, 3: 38, 4: sum(SIZES)}  # kept by the branches; the last is that of all rows
 
 
-@pytest.mark.parametrize("readout", ["max", slow("sum"), slow("mean")])
+@pytest.mark.parametrize("readout", [default_xla("max"), slow("sum"), slow("mean")])
 @pytest.mark.parametrize("branch", NODES)
 def test_every_branch_gives_the_loss_and_the_gradient_of_all_rows(branch, readout):
     assert branch_of(NODES[branch]) == branch
@@ -152,7 +150,7 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
         assert branch == len(options) or count <= options[branch].block
 
 
-@pytest.mark.parametrize("count", [0, 1, 20, sum(SIZES)])
+@pytest.mark.parametrize("count", [0, 1, default_xla(20), sum(SIZES)])
 def test_kept_nodes_in_the_first_rows_of_a_sparse_batch_give_the_loss_and_the_gradient_of_all_rows(count):
     assert_same(count, poolings=2, dense=False)
 

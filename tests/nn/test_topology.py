@@ -13,8 +13,6 @@ from jattn.graphs import from_dense
 from jattn.nn import ChebyGINConv, Network, Threshold, TopK, block_topology, chebyshev_terms, sparse_topology
 from jattn.nn._chebyshev import chebyshev_filter
 
-pytestmark = pytest.mark.default_xla
-
 STORAGES = {"edges": sparse_topology, "blocks": lambda graph: block_topology(graph, len(graph.nodes["features"]))}
 each_storage = pytest.mark.parametrize("storage", STORAGES)
 
@@ -126,6 +124,7 @@ def test_readouts_run_over_kept_nodes_and_are_0_for_an_empty_graph(storage):
     assert topology.broadcast_to_nodes(jnp.arange(6.0))[:5].tolist() == [0, 0, 2, 2, 2]
 
 
+@pytest.mark.default_xla
 @each_storage
 @pytest.mark.parametrize("aggregation", ["mean", "sum"])
 @pytest.mark.parametrize("features", [2, 5], ids=["narrower", "wider"])
