@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -30,7 +30,10 @@ GRAPHS: Mapping[Name, Mapping[str, int]] = {
 }
 COMPARED: tuple[Name, ...] = ("colors", "triangles", "sparse")  # that PyG has a model for
 GROWTH = (("training", "random"), ("leave_one_out", "random"), ("leave_one_out", "space"))
-GROWING = {"training": 64, "leave_one_out": 2}  # graphs of each size
+GROWING: Mapping[str, Callable[[int], int]] = {  # graphs of so many nodes, enough for steady times
+    "training": lambda nodes: 320,
+    "leave_one_out": lambda nodes: max(2, 3200 // nodes),
+}
 IMPORT = "import jattn"
 
 
@@ -110,7 +113,7 @@ def measured(case: Case, sizes: Sizes) -> dict[str, Any]:
             return key | _compared(**key, rounds=sizes.repeats)  # type: ignore[arg-type]
         case "growth":
             measurement, workload = str(key["measurement"]), f"{key['kind']}-{key['nodes']}"
-            return key | _measured(measurement, workload, GROWING[measurement], 1, sizes)
+            return key | _measured(measurement, workload, GROWING[measurement](int(key["nodes"])), 1, sizes)
         case "start":
             return key | _started(str(key["command"]), sizes.repeats)
         case _:

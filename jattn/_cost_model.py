@@ -82,10 +82,10 @@ class CostModel:
     progress_batches: int = 100
     subgraph_nodes: int = 200
     subgraph_degree: int = 32
-    subgraph_share: float = 0.75
-    subgraph_rows: int = 8192
-    subgraph_count: int = 128
-    subgraph_edges: int = 3072
+    subgraph_share: float = 0.6
+    subgraph_rows: int = 4096
+    subgraph_count: int = 64
+    subgraph_edges: int = 1536
     subgraph_chunks: int = 4
     search_sources: int = 512
 
