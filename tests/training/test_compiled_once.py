@@ -1,6 +1,7 @@
 """One program serves all seeds and all numbers that change no shape; on the disk, also for other processes."""
 
 import jax
+import jraph
 import numpy as np
 import pytest
 from cases import slow
@@ -12,6 +13,7 @@ from jattn.attribution import _whole_split, leave_one_out_seeds
 from jattn.batching import shuffled_batches
 from jattn.batching._training_batches import pack_training
 from jattn.datasets import generate_colors
+from jattn.graphs import from_arrays
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, TopK
 from jattn.training import TrainConfig, _seeds, make_train, predict_seeds, train_seeds
 from jattn.training._devices import to_host
@@ -115,6 +117,16 @@ def test_a_bucket_belongs_to_the_data_and_not_to_the_seed(parts, epochs):
     usual = pack_training(graphs, shuffled_batches(9, 80, graphs.n_node, 32), parts).bucket
     assert {bucket for _, bucket in packed} == {usual}
     assert len({ids.shape for ids, _ in packed}) == 1
+
+
+def test_a_bucket_of_graphs_of_many_sizes_belongs_to_the_data_and_not_to_the_seed():
+    rings = [
+        from_arrays(np.ones((n, 1)), [*range(n), *range(1, n), 0], [*range(1, n), 0, *range(n)])
+        for n in np.random.default_rng(0).integers(100, 400, 300).tolist()
+    ]
+    graphs = jraph.batch_np(rings)
+    orders = [shuffled_batches(seed, 20, graphs.n_node, 32) for seed in range(6)]
+    assert len({pack_training(graphs, order, 2).bucket for order in orders}) == 1
 
 
 def test_a_bucket_holds_batches_far_from_the_usual_ones():
