@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -30,10 +30,6 @@ GRAPHS: Mapping[Name, Mapping[str, int]] = {
 }
 COMPARED: tuple[Name, ...] = ("colors", "triangles", "sparse")  # that PyG has a model for
 GROWTH = (("training", "random"), ("leave_one_out", "random"), ("leave_one_out", "space"))
-GROWING: Mapping[str, Callable[[int], int]] = {  # graphs of so many nodes, enough for steady times
-    "training": lambda nodes: 320,
-    "leave_one_out": lambda nodes: max(2, 3200 // nodes),
-}
 IMPORT = "import jattn"
 
 
@@ -112,12 +108,17 @@ def measured(case: Case, sizes: Sizes) -> dict[str, Any]:
         case "pyg":
             return key | _compared(**key, rounds=sizes.repeats)  # type: ignore[arg-type]
         case "growth":
-            measurement, workload = str(key["measurement"]), f"{key['kind']}-{key['nodes']}"
-            return key | _measured(measurement, workload, GROWING[measurement](int(key["nodes"])), 1, sizes)
+            measurement, nodes = str(key["measurement"]), int(key["nodes"])
+            return key | _measured(measurement, f"{key['kind']}-{nodes}", _growing(measurement, nodes), 1, sizes)
         case "start":
             return key | _started(str(key["command"]), sizes.repeats)
         case _:
             return key | _measured(case.part, str(key["workload"]), int(key["graphs"]), int(key["seeds"]), sizes)
+
+
+def _growing(measurement: str, nodes: int) -> int:
+    """How many graphs of so many nodes growth is measured with: enough for steady times."""
+    return 320 if measurement == "training" else max(2, 3200 // nodes)
 
 
 def _measured(measurement: str, workload: str, graphs: int, seeds: int, sizes: Sizes) -> dict[str, float]:

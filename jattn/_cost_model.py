@@ -51,9 +51,9 @@ class CostModel:
       subgraph_nodes: fewest nodes of a graph for which leave-one-out uses k-hop subgraphs instead of copies.
       subgraph_degree: most edges of a node of such a graph.
       subgraph_share: largest share of such a graph's nodes that its subgraphs may have on average.
-      subgraph_rows: rows of a chunk of subgraphs; bounds memory.
+      subgraph_rows: rows of a chunk of subgraphs; bounds memory. Graphs with a larger subgraph are copied.
       subgraph_count: subgraphs of a chunk.
-      subgraph_edges: edges of a chunk in its COO list.
+      subgraph_edges: edges of a chunk in its COO list. Graphs with a subgraph that has more are copied.
       subgraph_chunks: chunks that a device computes in one call.
       search_sources: nodes whose k-hop neighborhoods the host searches at once, one bit each.
 
