@@ -70,9 +70,7 @@ def params_of(network, seeds):
     return jax.vmap(lambda key: network.init(key, graph)["params"])(jax.random.split(jax.random.key(1), seeds))
 
 
-@pytest.mark.parametrize(
-    ("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), ("gcn", 3), slow("log_sum", 2)]
-)
+@pytest.mark.parametrize(("name", "seeds"), [slow("chebynet", 1), slow("chebygin", 2), ("gcn", 3), slow("log_sum", 2)])
 def test_subgraphs_give_what_copies_of_whole_graphs_do(name, seeds, small, monkeypatch):
     graphs, params = jraph.batch_np([*GRAPHS, graph_of(nx.path_graph(5))]), params_of(NETWORKS[name], seeds)
     done, by_ball = [], []
