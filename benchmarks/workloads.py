@@ -27,6 +27,7 @@ SPARSE = with_changes(
     filters=(64, 64, 64),
     order=3,
     readout="max",
+    compact=True,
 )
 
 

@@ -73,12 +73,13 @@ def chebyshev_filter(
 
     .. math:: b_k = z_k + 2 L b_{k+1} - b_{k+2}, \quad \sum_k T_k z_k = z_0 + L b_1 - b_2,
 
-    which gives the same sum and concatenates no terms. `terms` are T_0 x to T_{order-1} x side by side, if they are
+    which gives the same sum and concatenates no terms. Its VJP would spread a gradient that few rows have before the
+    product. `terms` are T_0 x to T_{order-1} x side by side, if they are
     known. The other arguments are those of `chebyshev_terms`.
     """
     expect_one_of("aggregation", aggregation, Aggregation)
     width, order, features = kernel.shape
-    if terms is not None or order == 1 or width < features:
+    if terms is not None or order == 1 or width < features or topology.few_gradients:
         columns = chebyshev_terms(x, topology, order, aggregation, precision) if terms is None else [terms]
         weights = jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]])
         return topology.masked_linear(jnp.concatenate(columns, axis=1), weights, precision)

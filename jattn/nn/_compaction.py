@@ -1,8 +1,8 @@
 """Compaction: the same graphs in the rows of kept nodes alone.
 
 A dropped node is a masked row, which costs as much as any other row. Only the device knows how many nodes are kept, so
-`lax.switch` chooses a static number of rows there. If A has blocks, a `CompactLayout` merges them and has rows for kept
-nodes only. If A is sparse, kept nodes move to the first rows, and products of weights leave the other rows out.
+`lax.switch` chooses a static number of rows there. In a `compact` topology products with weights do so, each by itself.
+Where layers are wide and A has blocks, a `CompactLayout` moreover merges blocks and has rows for kept nodes only.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Int, Shaped
 
 from jattn._cost_model import cost_model
-from jattn.nn._kernels import EllCoo, permute_rows
-from jattn.nn._topology import BlockTopology, SparseTopology
+from jattn.nn._kernels import RowMap, permute_rows
+from jattn.nn._topology import BlockTopology
 
 
 class CompactLayout(NamedTuple):
@@ -49,18 +49,6 @@ def smallest_fitting(topology: BlockTopology, options: tuple[CompactLayout, ...]
     return jnp.argmax(jnp.stack([*fits, jnp.array(True)]))
 
 
-class RowMap(NamedTuple):
-    """Which rows of a batch are which rows of a layout; numbers out of range stand for none.
-
-    Attributes:
-      source: the row of the batch for each row of the layout, [rows].
-      target: the row of the layout for each row of the batch, [nodes].
-    """
-
-    source: Int[Array, " rows"]
-    target: Int[Array, " nodes"]
-
-
 def compact_rows(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockTopology, RowMap]:
     """The topology of the kept nodes alone, in the rows of a layout that has room for them."""
     blocks, block, _ = topology.adjacency.shape
@@ -87,37 +75,8 @@ def compact_rows(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockT
         degrees=gather_rows(topology.degrees, row_map),
         max_nodes=topology.max_nodes,
         adjacency=jnp.where(joined, weights, 0),
+        compact=True,
     ), row_map
-
-
-def kept_first(topology: SparseTopology) -> tuple[SparseTopology, RowMap]:
-    """The same topology with the rows of kept nodes first, in their order; the other rows are empty."""
-    rows = len(topology.node_mask)
-    target = jnp.where(topology.node_mask, jnp.cumsum(topology.node_mask) - 1, rows)
-    source = jnp.full(rows, rows).at[target].set(jnp.arange(rows), mode="drop")
-    row_map = RowMap(source, target)
-    is_used = source < rows
-    node_graph = jnp.where(is_used, gather_rows(topology.node_graph, row_map), topology.node_graph[-1])
-    a = topology.adjacency
-
-    def moved(ends: Array, values: Array) -> tuple[Array, Array]:
-        moved = target[ends]
-        return jnp.minimum(moved, rows - 1), jnp.where(moved < rows, values, 0)
-
-    ell = moved(gather_rows(a.ell_columns, row_map), gather_rows(a.ell_values, row_map))
-    coo_columns, coo_values = moved(a.coo_columns, a.coo_values)
-    coo_rows, coo_values = moved(a.coo_rows, coo_values)
-    reduced = SparseTopology(
-        n_node=jnp.bincount(node_graph, length=len(topology.n_node)),
-        node_graph=node_graph,
-        graph_mask=topology.graph_mask,
-        node_mask=is_used,
-        degrees=gather_rows(topology.degrees, row_map),
-        max_nodes=topology.max_nodes,
-        adjacency=EllCoo(*ell, coo_rows, coo_columns, coo_values),
-        used_rows=is_used.sum(),
-    )
-    return reduced, row_map
 
 
 def gather_rows(x: Shaped[Array, " nodes *features"], row_map: RowMap) -> Shaped[Array, " rows *features"]:

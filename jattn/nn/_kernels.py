@@ -55,6 +55,25 @@ def _multiply_blocks(
     return jax.lax.optimization_barrier(rows).swapaxes(1, 2)
 
 
+class RowMap(NamedTuple):
+    """Which rows are moved to which new ones; numbers out of range stand for none.
+
+    Attributes:
+      source: the old row of each new one, [new_rows].
+      target: the new row of each old one, [rows].
+    """
+
+    source: Int[Array, " new_rows"]
+    target: Int[Array, " rows"]
+
+
+def rows_first(mask: Bool[Array, " rows"]) -> RowMap:
+    """Moves the rows in `mask` to the first ones, in their order, and no rows to the others."""
+    rows = len(mask)
+    target = jnp.where(mask, jnp.cumsum(mask) - 1, rows)
+    return RowMap(jnp.full(rows, rows).at[target].set(jnp.arange(rows), mode="drop"), target)
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def masked_linear(
     x: Float[Array, "rows inputs"],
@@ -85,62 +104,79 @@ def _masked_linear_jvp(
     return y, _sum_tangents(y, by_x, None if _is_zero(weights_dot) else matmul(columns, weights_dot))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
-def leading_linear(
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def compact_linear(
     x: Float[Array, "rows inputs"],
     kept: Bool[Array, " rows"],
     weights: Float[Array, "inputs+1 out"],
-    used: Int[Array, ""],
     precision: PrecisionLike = None,
+    few_gradients: bool = False,
 ) -> Float[Array, "rows out"]:
-    """`masked_linear` if the first `used` rows have all that are kept; other rows are left out of the products.
+    """`masked_linear`, computed in kept rows alone; its VJP with `few_gradients` where a row's cotangent is not 0.
 
-    A product has the smallest of several static numbers of rows. No forward-mode differentiation.
+    These rows move to the first ones, and a product has the smallest of several static numbers of rows that holds them.
+    No forward-mode differentiation; and `vmap` would run every number of rows.
     """
-    return _leading_linear_fwd(x, kept, weights, used, precision)[0]
+    return _compact_linear_fwd(x, kept, weights, precision, few_gradients)[0]
 
 
-def _leading_linear_fwd(
-    x: Array, kept: Array, weights: Array, used: Array, precision: PrecisionLike
-) -> tuple[Array, tuple[Array, ...]]:
-    columns = _with_kept(x, kept)
+def _compact_linear_fwd(
+    x: Array, kept: Array, weights: Array, precision: PrecisionLike, few_gradients: bool
+) -> tuple[Array, tuple[Array, Array, RowMap]]:
+    columns, moved = _with_kept(x, kept), rows_first(kept)
 
-    def product(rows: int) -> Callable[[Array, Array], Array]:
-        return lambda columns, weights: _pad_rows(jnp.matmul(columns[:rows], weights, precision=precision), len(x))
+    def product(rows: int) -> Callable[[Array, Array, RowMap], Array]:
+        def run(columns: Array, weights: Array, moved: RowMap) -> Array:
+            return _move_back(moved, jnp.matmul(_move_first(moved, rows, columns), weights, precision=precision))
 
-    return _by_size(product, used, columns, weights), (columns, weights, used)
+        return run
+
+    return _by_size(product, kept, columns, weights, moved), (columns, weights, moved)
 
 
-def _leading_linear_bwd(
-    precision: PrecisionLike, saved: tuple[Array, ...], y_bar: Array
-) -> tuple[Array, None, Array, None]:
-    columns, weights, used = saved
+def _compact_linear_bwd(
+    precision: PrecisionLike, few_gradients: bool, saved: tuple[Array, Array, RowMap], y_bar: Array
+) -> tuple[Array, None, Array]:
+    columns, weights, moved = saved
+    needed = jnp.any(y_bar != 0, axis=1) if few_gradients else moved.target < len(columns)
+    moved = rows_first(needed) if few_gradients else moved
 
-    def products(rows: int) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
-        def both(columns: Array, weights: Array, y_bar: Array) -> tuple[Array, Array]:
+    def products(rows: int) -> Callable[[Array, Array, Array, RowMap], tuple[Array, Array]]:
+        def run(columns: Array, weights: Array, y_bar: Array, moved: RowMap) -> tuple[Array, Array]:
+            columns, y_bar = _move_first(moved, rows, columns), _move_first(moved, rows, y_bar)
             matmul = functools.partial(jnp.matmul, precision=precision)
-            y_bar = y_bar[:rows]
-            x_bar, weights_bar = matmul(y_bar, weights[:-1].T), matmul(columns[:rows].T, y_bar)
-            return _pad_rows(x_bar, len(columns)).astype(columns.dtype), weights_bar.astype(weights.dtype)
+            x_bar, weights_bar = _move_back(moved, matmul(y_bar, weights[:-1].T)), matmul(columns.T, y_bar)
+            return x_bar.astype(columns.dtype), weights_bar.astype(weights.dtype)
 
-        return both
+        return run
 
-    x_bar, weights_bar = _by_size(products, used, columns, weights, y_bar)
-    return x_bar, None, weights_bar, None
-
-
-leading_linear.defvjp(_leading_linear_fwd, _leading_linear_bwd)
+    x_bar, weights_bar = _by_size(products, needed, columns, weights, y_bar, moved)
+    return x_bar, None, weights_bar
 
 
-def _by_size(function: Callable[[int], Callable[..., Any]], used: Array, *arrays: Array) -> Any:
-    """`function(rows)` of the arrays, with the smallest eighth of their rows that has the used ones."""
-    rows = len(arrays[0])
+compact_linear.defvjp(_compact_linear_fwd, _compact_linear_bwd)
+
+
+def _by_size(function: Callable[[int], Callable[..., Any]], needed: Array, *arrays: Any) -> Any:
+    """`function(rows)` of the arrays, with the smallest eighth of their rows that has room for the needed ones."""
+    rows = len(needed)
     sizes = sorted({min(rows, -(-rows * eighths // 64) * 8) for eighths in range(1, 9)})
-    return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), used), [function(size) for size in sizes], *arrays)
+    return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), needed.sum()), [function(size) for size in sizes], *arrays)
 
 
-def _pad_rows(x: Array, rows: int) -> Array:
-    return jnp.pad(x, [(0, rows - len(x)), (0, 0)])
+# Without the barriers XLA may gather the rows once more for every row of the product.
+def _move_first(moved: RowMap, rows: int, x: Array) -> Array:
+    """The first `rows` of the moved rows; where that is all, rows stay in their places."""
+    if rows == len(x):
+        return x
+    return jax.lax.optimization_barrier(x.at[moved.source[:rows]].get(mode="fill", fill_value=0))
+
+
+def _move_back(moved: RowMap, x: Array) -> Array:
+    """The inverse of `_move_first`, 0 in other rows."""
+    if len(x) == len(moved.target):
+        return x
+    return jax.lax.optimization_barrier(x).at[moved.target].get(mode="fill", fill_value=0)
 
 
 def _with_kept(x: Array, kept: Array) -> Array:

@@ -1,5 +1,6 @@
 """The network: convolutions, with poolings before some of them, a readout and an output map."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -18,18 +19,16 @@ from jattn.graphs import GRAPH_ID, TERMS
 from jattn.nn._attention_pooling import AttentionPooling, AttentionPoolingConfig, PoolingResult
 from jattn.nn._compaction import (
     CompactLayout,
-    RowMap,
     compact_rows,
     gather_rows,
-    kept_first,
     layouts,
     scatter_rows,
     smallest_fitting,
 )
 from jattn.nn._convolution import ChebyGINConv, linear
 from jattn.nn._diffpool import DiffPool, DiffPoolConfig
-from jattn.nn._kernels import SEGMENT_ARGMAX
-from jattn.nn._topology import HIGHEST, BlockTopology, SparseTopology, Topology, scalars_allowed, sparse_topology
+from jattn.nn._kernels import SEGMENT_ARGMAX, RowMap
+from jattn.nn._topology import HIGHEST, BlockTopology, Topology, scalars_allowed, sparse_topology
 from jattn.types import AnyArray, Params
 
 PRECISIONS: dict[str, dict[str, Any]] = {
@@ -170,9 +169,9 @@ class Network(nn.Module):
           topology: its topology, perhaps with nodes dropped; `sparse_topology(graph)` by default.
           train: whether to drop out, which needs `rngs={"dropout": key}`. The features dropped for a graph depend on
             the key and on its index in the batch; in `make_train` on its index in the split.
-          compact: after an attention pooling, compute the rows of kept nodes alone: the same result, quicker where
-            nodes are dropped. Not under `vmap`, which would run every number of rows, nor in forward-mode
-            differentiation. No effect unless `can_compact`.
+          compact: after an attention pooling, compute the rows of kept nodes alone, and before a readout "max" the
+            gradient of rows alone that have one: the same result, quicker. Not under `vmap`, which would run every
+            number of rows, nor in forward-mode differentiation. No effect unless `can_compact`.
           dropout: the rate of dropout, in place of the field's, if that is not 0.
 
         Raises:
@@ -218,9 +217,9 @@ class Network(nn.Module):
 
     @property
     def can_compact(self) -> bool:
-        """Whether all its poolings are attention poolings, so that there are dropped rows to leave out."""
-        kinds = [type(pooling) for pooling in self.poolings if pooling is not None]
-        return bool(kinds) and all(kind is AttentionPoolingConfig for kind in kinds)
+        """Whether there are rows to leave out: dropped by attention pooling, or without a gradient before a maximum."""
+        kinds = {type(pooling) for pooling in self.poolings if pooling is not None}
+        return kinds == {AttentionPoolingConfig} or (not kinds and self.readout == "max")
 
     @nn.nowrap
     def with_precision(self, precision: Precision) -> "Network":
@@ -239,11 +238,16 @@ class Network(nn.Module):
             if not (is_pooled and i == start):
                 nodes, result = self._pool(i, nodes)
                 results += [] if result is None else [result]
-                if compact and result is not None and self._is_compacted(nodes.topology):
-                    z, later = self._layers_of_kept(i, nodes)
-                    return z, (*results, *later)
-            y = self.layer(i, nodes.x, nodes.topology, terms if i == 0 else None)
-            if i < len(self.filters) - 1:
+                if compact and result is not None:
+                    nodes = nodes._replace(topology=dataclasses.replace(nodes.topology, compact=True))
+                    if self._has_layouts(nodes.topology):
+                        z, later = self._layers_of_kept(i, nodes)
+                        return z, (*results, *later)
+            topology, is_last = nodes.topology, i == len(self.filters) - 1
+            if compact and is_last and self.readout == "max":  # the gradient of a maximum reaches few rows
+                topology = dataclasses.replace(topology, compact=True, few_gradients=True)
+            y = self.layer(i, nodes.x, topology, terms if i == 0 else None)
+            if not is_last:
                 nodes = nodes._replace(x=nn.relu(y), previous=nodes.x)
         # The last ReLU is a part of the readout, so that its gradient need not keep y.
         z = nodes.topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout)
@@ -262,17 +266,15 @@ class Network(nn.Module):
         x, topology, result = pool(nodes.x, nodes.topology, score_features, nodes.target)
         return nodes._replace(x=x, topology=topology), result
 
-    def _is_compacted(self, topology: Topology) -> bool:
-        """Whether rows are left out: with blocks, only layers wide enough to be worth a program for each layout."""
+    def _has_layouts(self, topology: Topology) -> bool:
+        """Whether kept nodes move to compact layouts: only for layers wide enough to be worth a program for each."""
         width = max(self.hidden or 0, *self.filters)
-        return isinstance(topology, SparseTopology) or width >= cost_model().compact_features
+        return isinstance(topology, BlockTopology) and width >= cost_model().compact_features
 
     def _layers_of_kept(
         self, start: int, nodes: Nodes
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
-        """`_layers` on the rows of kept nodes: first of all rows, or alone in the smallest layout that holds them."""
-        if isinstance(nodes.topology, SparseTopology):
-            return self._layers_in(start, nodes, *kept_first(nodes.topology))
+        """`_layers` in the smallest compact layout that holds all kept nodes, or in all rows."""
         topology = cast(BlockTopology, nodes.topology)
 
         def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:

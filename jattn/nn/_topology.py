@@ -35,8 +35,8 @@ from jattn.graphs import Proximity, expect_padded
 from jattn.nn._kernels import (
     EllCoo,
     block_product,
+    compact_linear,
     ell_coo_product,
-    leading_linear,
     masked_linear,
     permute_rows,
     segment_max,
@@ -62,6 +62,8 @@ class Topology(abc.ABC):
       node_mask: which rows are nodes of real graphs and not dropped, [nodes].
       degrees: sum of the edge weights to kept neighbors, 0 for dropped nodes, [nodes].
       max_nodes: upper bound on the nodes of a graph, padding aside; known when a program is compiled.
+      compact: whether products with weights leave out the rows of dropped nodes.
+      few_gradients: whether, where they are compact, their VJP leaves out rows without a gradient, too.
     """
 
     n_node: Int[Array, " graphs"]
@@ -70,6 +72,8 @@ class Topology(abc.ABC):
     node_mask: Bool[Array, " nodes"]
     degrees: Float[Array, " nodes"]
     max_nodes: int = struct.field(pytree_node=False)
+    compact: bool = struct.field(pytree_node=False, default=False, kw_only=True)
+    few_gradients: bool = struct.field(pytree_node=False, default=False, kw_only=True)
 
     @abc.abstractmethod
     def multiply(
@@ -176,6 +180,8 @@ class Topology(abc.ABC):
         self, x: Float[Array, "nodes inputs"], weights: Float[Array, "inputs+1 out"], precision: PrecisionLike = HIGHEST
     ) -> Float[Array, "nodes out"]:
         """Returns x W + b for kept nodes and 0 for the others, where x has to be 0; b is the last row of `weights`."""
+        if self.compact:
+            return compact_linear(x, self.node_mask, weights, precision, self.few_gradients)
         return masked_linear(x, self.node_mask, weights, precision)
 
     def mask_nodes(self, x: Float[Array, " nodes *features"]) -> Float[Array, " nodes *features"]:
@@ -215,16 +221,9 @@ class SparseTopology(Topology):
 
     Attributes:
       adjacency: A.
-      used_rows: number of rows after which all rows are dropped. None: not known.
     """
 
     adjacency: EllCoo
-    used_rows: Int[Array, ""] | None = None
-
-    def masked_linear(self, x: Array, weights: Array, precision: PrecisionLike = HIGHEST) -> Array:
-        if self.used_rows is None:
-            return super().masked_linear(x, weights, precision)
-        return leading_linear(x, self.node_mask, weights, self.used_rows, precision)
 
     def multiply(self, x: Array, precision: PrecisionLike = HIGHEST) -> Array:
         return ell_coo_product(self.adjacency, x)  # sums, which have no precision of their own
