@@ -179,6 +179,7 @@ COMMON: dict[str, Any] = {
     "filters": (64, 64, 64),
     "order": 3,
     "readout": "max",
+    "compact": True,
     "dropout": 0.1,
     "epochs": 50,
     "decay_epochs": (25, 35, 45),

@@ -145,9 +145,9 @@ class OptimizerSettings(Checked):
             compact=compact,
         )
 
-    def teacher_training(self, task: Task) -> TrainConfig:
+    def teacher_training(self, task: Task, compact: bool) -> TrainConfig:
         """How the teacher is trained, which has no attention."""
-        config = self.training(task, attention_weight=0.0, compact=False)
+        config = self.training(task, attention_weight=0.0, compact=compact)
         return replace(config, decay_epochs=self.teacher_decay_epochs)
 
     def late_decays(self, teacher: bool) -> Mapping[str, str]:
@@ -230,8 +230,8 @@ class ExperimentRun(RunSettings):
     """Where a run is kept, what it shows, and how it is executed; none of it changes results."""
 
     compact: bool = setting(False, "nothing")
-    """After a pooling, compute the rows of kept nodes alone: the same result, faster if nodes are dropped. The seeds of
-    a device then train one after another. CPUs only."""
+    """After a pooling, compute the rows of kept nodes alone, and before --readout max gradients alone of rows that have
+    one: the same result, faster. The seeds of a device then train one after another. CPUs only."""
 
 
 @dataclass(frozen=True)
@@ -270,4 +270,4 @@ class Settings(Checked):
 
     def teacher_training(self, task: Task) -> TrainConfig:
         """How the teacher is trained."""
-        return self.optimizer.teacher_training(task)
+        return self.optimizer.teacher_training(task, self.run.compact)

@@ -75,7 +75,6 @@ def compact_rows(topology: BlockTopology, layout: CompactLayout) -> tuple[BlockT
         degrees=gather_rows(topology.degrees, row_map),
         max_nodes=topology.max_nodes,
         adjacency=jnp.where(joined, weights, 0),
-        compact=True,
     ), row_map
 
 

@@ -239,12 +239,13 @@ class Network(nn.Module):
                 nodes, result = self._pool(i, nodes)
                 results += [] if result is None else [result]
                 if compact and result is not None:
-                    nodes = nodes._replace(topology=dataclasses.replace(nodes.topology, compact=True))
                     if self._has_layouts(nodes.topology):
                         z, later = self._layers_of_kept(i, nodes)
                         return z, (*results, *later)
+                    nodes = nodes._replace(topology=dataclasses.replace(nodes.topology, compact=True))
             topology, is_last = nodes.topology, i == len(self.filters) - 1
-            if compact and is_last and self.readout == "max":  # the gradient of a maximum reaches few rows
+            if is_last and self.readout == "max" and (topology.compact or (compact and not any(self.poolings))):
+                # The gradient of a maximum reaches few rows.
                 topology = dataclasses.replace(topology, compact=True, few_gradients=True)
             y = self.layer(i, nodes.x, topology, terms if i == 0 else None)
             if not is_last:
@@ -276,18 +277,21 @@ class Network(nn.Module):
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
         """`_layers` in the smallest compact layout that holds all kept nodes, or in all rows."""
         topology = cast(BlockTopology, nodes.topology)
+        options = layouts(topology)
 
         def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:
             def run(network: Network, nodes: Nodes) -> Any:
                 if layout is None:  # None stands for all rows
                     return network._layers(start, nodes, compact=True, is_pooled=True)
-                return network._layers_in(start, nodes, *compact_rows(cast(BlockTopology, nodes.topology), layout))
+                reduced, rows = compact_rows(cast(BlockTopology, nodes.topology), layout)
+                # Programs for fewer rows pay where most rows may be empty.
+                reduced = dataclasses.replace(reduced, compact=layout == options[0])
+                return network._layers_in(start, nodes, reduced, rows)
 
             # The gradient computes each branch again; otherwise memory holds every branch's saved values.
             saved = jax.checkpoint_policies.save_only_these_names(SEGMENT_ARGMAX)
             return nn.remat(run, prevent_cse=False, policy=saved)
 
-        options = layouts(topology)
         branches = [in_layout(layout) for layout in (*options, None)]
         return nn.switch(smallest_fitting(topology, options), branches, self, nodes)
 

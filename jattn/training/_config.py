@@ -18,7 +18,7 @@ class TrainConfig:
       weight_decay: factor of the weight that is added to its gradient (L2).
       precision: precision of convolutions in training: "highest", "default" or "bfloat16". None: that of the network.
         Weights and everything else stay float32.
-      compact: compute only the rows of kept nodes after an attention pooling (`Network.__call__`). The seeds of a
+      compact: leave out rows of dropped nodes, and rows without a gradient (`Network.__call__`). The seeds of a
         device then train one after another. The result is the same. No effect on GPUs and TPUs, unless their cost model
         (`use_cost_model`) has `compact=True`.
 

@@ -9,9 +9,19 @@ import jraph
 import numpy as np
 import pytest
 from cases import default_xla, slow
-from graph_strategies import graph_lists, make_graph, seeds
+from graph_strategies import USUAL, graph_lists, make_graph, pad, rows, seeds
 from hypothesis import given
-from programs import assert_close, changed_costs, fast, gather_small, pack_small, random_mask, total_loss
+from programs import (
+    STORAGES,
+    assert_close,
+    changed_costs,
+    each_storage,
+    fast,
+    gather_small,
+    pack_small,
+    random_mask,
+    total_loss,
+)
 
 from jattn.batching import device_put, gather, pack
 from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
@@ -19,7 +29,6 @@ from jattn.nn._compaction import (
     CompactLayout,
     compact_rows,
     gather_rows,
-    kept_first,
     layouts,
     scatter_rows,
     smallest_fitting,
@@ -45,7 +54,7 @@ GRAPHS = [make_graph(size, 0.7, 70 + i) for i, size in enumerate(SIZES)]
 
 @functools.cache
 def small_program(layout):
-    """A split, ids and nodes to keep -> what a topology says of rows, with and without `compact`; no layout: sparse."""
+    """A split, ids and nodes to keep -> what a topology says of rows, without and with a layout."""
 
     def facts(topology, x, scores):
         x = topology.mask_nodes(x)
@@ -54,18 +63,18 @@ def small_program(layout):
 
     @jax.jit
     def run(split, ids, kept):
-        batch = gather_small(split, ids, "blocks" if layout else "edges")
+        batch = gather_small(split, ids, "blocks")
         topology = batch.topology.subgraph(kept.at[batch.node_ids].get(mode="fill", fill_value=False))
         x = batch.graph.nodes["features"]
         of_rows, of_graphs = facts(topology, x, x[:, 0])
-        reduced, places = compact_rows(topology, layout) if layout else kept_first(topology)
+        reduced, places = compact_rows(topology, layout)
         own_rows, own_graphs = facts(reduced, gather_rows(x, places), gather_rows(x[:, 0], places))
         return (of_rows, of_graphs), (jax.tree.map(lambda y: scatter_rows(y, places), own_rows), own_graphs)
 
     return run
 
 
-@pytest.mark.parametrize("layout", [*LAYOUTS, None])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @fast
 @given(graph_lists, seeds)
 def test_the_topology_of_kept_nodes_alone_says_the_same(layout, graph_list, seed):
@@ -151,8 +160,46 @@ def test_the_layout_is_the_smallest_that_holds_all_kept_nodes():
 
 
 @pytest.mark.parametrize("count", [0, 1, default_xla(20), sum(SIZES)])
-def test_kept_nodes_in_the_first_rows_of_a_sparse_batch_give_the_loss_and_the_gradient_of_all_rows(count):
+def test_compact_products_of_a_sparse_batch_give_the_loss_and_the_gradient_of_all_rows(count):
     assert_same(count, poolings=2, dense=False)
+
+
+@functools.cache
+def compact_and_plain(storage, poolings):
+    """(graph, rows to keep) -> loss, output and gradient with `compact`, and without it; compiled once a bucket."""
+    model = network(poolings)
+    params = jax.jit(lambda: model.init(jax.random.key(3), pad([USUAL]))["params"])()
+
+    @jax.jit
+    def run(graph, kept):
+        topology, value = STORAGES[storage](graph).subgraph(kept), jax.value_and_grad(total_loss, has_aux=True)
+        return [value(params, model, graph, topology, compact) for compact in (True, False)]
+
+    return run
+
+
+@each_storage
+@pytest.mark.parametrize("poolings", [0, slow(1)])
+@fast
+@given(graph_list=graph_lists, seed=seeds)
+def test_compact_products_give_the_loss_and_the_gradient_of_all_rows(storage, poolings, graph_list, seed):
+    with changed_costs(compact_features=1000):  # no layouts
+        kept = rows(graph_list, random_mask(graph_list, seed))
+        actual, expected = compact_and_plain(storage, poolings)(pad(graph_list), kept)
+    jax.tree.map(functools.partial(assert_close, tolerance=1e-6), actual, expected)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(actual))
+
+
+def test_without_pooling_products_are_compact_only_before_a_maximum():
+    def switches(readout, compact):
+        graph, model = pad([USUAL]), network(0, readout)
+        params = jax.eval_shape(model.init, jax.random.key(3), graph)["params"]
+        gradient = jax.grad(lambda *arguments: total_loss(*arguments)[0])
+        program = jax.make_jaxpr(lambda params: gradient(params, model, graph, STORAGES["edges"](graph), compact))
+        return str(program(params)).count("cond[")
+
+    assert switches("max", compact=True) == 2  # forward, and the VJP
+    assert switches("max", compact=False) == switches("sum", compact=True) == 0
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ from jattn.nn._kernels import (
     SEGMENT_ARGMAX,
     EllCoo,
     block_product,
+    compact_linear,
     ell_coo_product,
-    leading_linear,
     masked_linear,
     permute_rows,
     segment_max,
@@ -164,20 +164,34 @@ def test_checkpoints_that_keep_the_largest_rows_do_not_compute_the_features_agai
 ROWS = 40  # static numbers of rows are multiples of 8
 
 
-@pytest.mark.parametrize("used", [0, 1, 8, 9, 39, ROWS])
-def test_products_of_leading_rows_are_those_of_all_rows(used):
-    kept = (jnp.arange(ROWS) < used) & (jnp.arange(ROWS) % 3 > 0)
+@pytest.mark.parametrize("few_gradients", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 39, ROWS])
+def test_products_of_the_rows_that_are_needed_are_those_of_all_rows(count, few_gradients):
     weights, x, cotangent = arrays((4, 6), (ROWS, 3), (ROWS, 6))
+    needed = jnp.zeros(ROWS, bool).at[np.random.default_rng(count).permutation(ROWS)[:count]].set(True)
+    kept = jnp.arange(ROWS) % 3 > 0 if few_gradients else needed
     x = jnp.where(kept[:, None], x, 0)
+    cotangent = jnp.where(needed[:, None], cotangent, 0)
 
-    def leading(weights, x):
-        return leading_linear(x, kept, weights, jnp.int32(used))
+    def compact(weights, x):
+        return compact_linear(x, kept, weights, None, few_gradients)
 
     def plain(weights, x):
         return masked_linear(x, kept, weights)
 
-    (actual, vjp), (expected, plain_vjp) = jax.vjp(leading, weights, x), jax.vjp(plain, weights, x)
+    (actual, vjp), (expected, plain_vjp) = jax.vjp(compact, weights, x), jax.vjp(plain, weights, x)
     assert_same(actual, expected)
-    # Rows after the static number have no gradient here: x is 0 there, whatever it is computed from.
-    weights_bar, x_bar = plain_vjp(cotangent)
-    assert_same(vjp(cotangent), (weights_bar, x_bar.at[-(-max(used, 1) // 8) * 8 :].set(0)))
+    assert_same(vjp(cotangent), plain_vjp(cotangent))
+
+
+@pytest.mark.parametrize("few_gradients", [False, True])
+def test_products_leave_out_rows_that_are_not_needed(few_gradients):
+    weights, x, cotangent = arrays((4, 6), (ROWS, 3), (ROWS, 6))
+    needed = jnp.arange(ROWS) == 35
+    kept = needed | few_gradients
+    x = jnp.where(needed[:, None], x, jnp.nan)  # a product with these rows would have no finite number
+    y, vjp = jax.vjp(lambda weights, x: compact_linear(x, kept, weights, None, few_gradients), weights, x)
+    weights_bar, x_bar = vjp(jnp.where(needed[:, None], cotangent, 0))
+    assert np.isfinite(y[35]).all()
+    assert np.isfinite(weights_bar).all()
+    assert (x_bar.any(axis=1) == needed).all()
