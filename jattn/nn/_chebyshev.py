@@ -73,9 +73,9 @@ def chebyshev_filter(
 
     .. math:: b_k = z_k + 2 L b_{k+1} - b_{k+2}, \quad \sum_k T_k z_k = z_0 + L b_1 - b_2,
 
-    which gives the same sum and concatenates no terms. Its VJP would spread a gradient that few rows have before the
-    product. `terms` are T_0 x to T_{order-1} x side by side, if they are
-    known. The other arguments are those of `chebyshev_terms`.
+    which gives the same sum and concatenates no terms. Not with `topology.few_gradients`: its VJP would spread the
+    gradient of few rows to their neighbors before the product. `terms` are T_0 x to T_{order-1} x side by side, if they
+    are known. The other arguments are those of `chebyshev_terms`.
     """
     expect_one_of("aggregation", aggregation, Aggregation)
     width, order, features = kernel.shape
