@@ -97,7 +97,9 @@ def sparse_source(nodes: int, in_space: bool = False) -> Source:
     """Sparse graphs of so many nodes with 5 neighbors on average: random ones, or points in a cube that are near."""
     kind, make = ("in space", graphs_in_space) if in_space else ("random", random_graphs)
     read = partial(_sparse, make, nodes)
-    return Source(f"{nodes} nodes, {kind}", SPARSE, read, "classification", 2)
+    # Where attention begins, near 1 / nodes, graphs of every size keep all of their nodes, as those of 300 do.
+    settings = with_changes(SPARSE, threshold=300 * SPARSE.attention.threshold / nodes)
+    return Source(f"{nodes} nodes, {kind}", settings, read, "classification", 2)
 
 
 def _sparse(make: Callable[[int, int], GraphsTuple], nodes: int, graphs: int, data_dir: Path | None) -> GraphsTuple:

@@ -30,8 +30,8 @@ class CostModel:
       evaluation_rows: rows of a batch for which no gradient is computed.
       precomputed_floats: the first layer's Chebyshev terms of a split are computed once for all epochs if they, and
         the memory for computing them, take at most so many numbers.
-      compact: whether `TrainConfig.compact` has an effect: products of kept nodes alone, with the seeds of a device one
-        after another. False: all rows, with vectorised seeds.
+      compact: whether `TrainConfig.compact` has an effect: products of the rows alone that matter, with the seeds of a
+        device one after another. False: all rows, with vectorised seeds.
       row_work: cost of the linear maps of a row, in rows of a dense block that it could be multiplied by in that time;
         weighs padding against the size of blocks.
       block_limit: rows of a dense block, unless a graph has more nodes.

@@ -138,8 +138,9 @@ def _compact_linear_bwd(
     precision: PrecisionLike, few_gradients: bool, saved: tuple[Array, Array, RowMap], y_bar: Array
 ) -> tuple[Array, None, Array]:
     columns, weights, moved = saved
-    needed = jnp.any(y_bar != 0, axis=1) if few_gradients else moved.target < len(columns)
-    moved = rows_first(needed) if few_gradients else moved
+    if few_gradients:
+        moved = rows_first(jnp.any(y_bar != 0, axis=1))
+    needed = moved.target < len(columns)
 
     def products(rows: int) -> Callable[[Array, Array, Array, RowMap], tuple[Array, Array]]:
         def run(columns: Array, weights: Array, y_bar: Array, moved: RowMap) -> tuple[Array, Array]:

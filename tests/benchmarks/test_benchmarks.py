@@ -9,9 +9,10 @@ from benchmarks import __main__ as command
 from benchmarks import flops, parts, tables
 from benchmarks.measure import measure
 from benchmarks.turns import Turns
-from benchmarks.workloads import SOURCES
+from benchmarks.workloads import SOURCES, sparse_source
 from experiments.run.groups import with_changes
 from experiments.run.tables import read_csv, write_csv
+from jattn.training import train_seeds
 
 TINY = ["--graphs", "4", "--workloads", "colors", "--nodes", "100", "200", "--repeats", "1"]
 TIMES = {"each": 2.0, "floor": 0.5, "first_cold": 3.0, "first_warm": 1.0, "compiling": 2.0, "memory": 400}
@@ -126,3 +127,10 @@ def test_pyg_trains_and_leaves_nodes_out(workload):
     made = SOURCES[workload].workload(2)
     assert 0 < next(pyg.training(made)) <= 1
     assert next(pyg.leave_one_out(made)) == 1
+
+
+@pytest.mark.parametrize("nodes", [25, 800])
+def test_sparse_graphs_of_every_size_keep_their_nodes(nodes):
+    made = sparse_source(nodes).workload(2)
+    epoch = next(train_seeds(made.network, made.config, made.graphs, [0], epochs=1))
+    assert np.mean(epoch.predictions.node_masks[0]) > 0.9
