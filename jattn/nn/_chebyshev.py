@@ -81,7 +81,8 @@ def chebyshev_filter(
     width, order, features = kernel.shape
     if terms is not None or order == 1 or width < features or topology.few_gradients:
         columns = chebyshev_terms(x, topology, order, aggregation, precision) if terms is None else [terms]
-        weights = jnp.concatenate([kernel.swapaxes(0, 1).reshape(-1, features), bias[None]])
+        of_terms = [weights.reshape(width, features) for weights in jnp.split(kernel, order, axis=1)]
+        weights = jnp.concatenate([*of_terms, bias[None]])
         return topology.masked_linear(jnp.concatenate(columns, axis=1), weights, precision)
     multiply = topology.normalized(dtype=x.dtype, precision=precision)
     weights = jnp.concatenate([kernel.reshape(width, -1), jnp.pad(bias, (0, (order - 1) * features))[None]])

@@ -27,7 +27,7 @@ from jattn.nn import Network, Output
 from jattn.training._config import TrainConfig
 from jattn.training._losses import attention_loss, auxiliary_loss, task_loss
 from jattn.training._numbers import TrainNumbers, numbers_of, with_selections
-from jattn.training._optimizer import Rates, adam
+from jattn.training._optimizer import Rates, adam, as_vector
 from jattn.types import AnyArray, Params
 
 
@@ -101,7 +101,7 @@ def make_init(network: Network, bucket: Bucket) -> Callable[[PRNGKeyArray, Devic
         init_key, key = jax.random.split(key)
         batch = gather(split, jnp.full(bucket.graphs, -1), bucket)
         params = network.init(init_key, batch.graph, batch.topology)["params"]
-        return TrainState(params, adam(Rates(0.0, (), 0.0)).init(params), key)
+        return TrainState(params, adam(Rates(0.0, (), 0.0)).init(as_vector(params)[0]), key)
 
     return init
 
@@ -138,13 +138,19 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
         return total, output
 
     def step(
-        state: TrainState, split: DeviceDataset, ids: Array, count: Array, numbers: TrainNumbers
+        state: TrainState,
+        unravel: Callable[[Array], Params],
+        split: DeviceDataset,
+        ids: Array,
+        count: Array,
+        numbers: TrainNumbers,
     ) -> tuple[TrainState, tuple[Array, tuple[Array, Array, Output]]]:
         network, optimizer = with_selections(structure, numbers.selections), adam(numbers.rates, axis)
         key, dropout_key = jax.random.split(state.key) if network.dropout else (state.key, state.key)
 
-        def gradient_of(ids: Array) -> tuple[tuple[Array, Params], Any]:
-            batch, of_loss = gather(split, ids, bucket), jax.value_and_grad(loss, has_aux=True)
+        def gradient_of(ids: Array) -> tuple[tuple[Array, Array], Any]:
+            batch = gather(split, ids, bucket)
+            of_loss = jax.value_and_grad(lambda vector, *inputs: loss(unravel(vector), *inputs), has_aux=True)
             (value, output), gradient = of_loss(state.params, network, numbers, batch, count, dropout_key)
             return (value, gradient), (batch.graph_ids, batch.node_ids, output)
 
@@ -156,14 +162,16 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
     def epoch(
         state: TrainState, split: DeviceDataset, batches: Array, numbers: TrainNumbers
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
+        vector, unravel = as_vector(state.params)
+
         def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
-            state, (value, made) = step(state, split, *step_input, numbers)
+            state, (value, made) = step(state, unravel, split, *step_input, numbers)
             return state, (value * step_input[1].astype(value.dtype), made)
 
         counts = over_all((batches >= 0).sum((1, 2)))
-        state, (values, made) = jax.lax.scan(body, state, (batches, counts))
+        state, (values, made) = jax.lax.scan(body, state._replace(params=vector), (batches, counts))
         mean_loss = over_all(values.sum()) / counts.sum().astype(values.dtype)
-        return state, (mean_loss, in_split_order(split, *made))
+        return state._replace(params=unravel(state.params)), (mean_loss, in_split_order(split, *made))
 
     return epoch
 
