@@ -268,14 +268,17 @@ def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[
 
 
 def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
-    """Rows of a block, with one block per part, and the block of each graph, [batches, batch]; -1: no graph."""
-    room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
-    while True:
-        block = -(-max(room, int(n_node.max(initial=1))) // 8) * 8
-        block_index = _first_fit(n_node, real, block)
-        if block_index.max(initial=0) < parts:
-            return block, block_index
-        room = int(1.02 * room) + 1
+    """Rows of a block, with one block per part, and the block of each graph, [batches, batch]; -1: no graph.
+
+    The next graph goes to the emptiest block, so that devices have equal work: a step takes as long as the slowest.
+    """
+    nodes = np.zeros((len(n_node), parts), np.int64)
+    block_index = np.full(n_node.shape, -1, np.int32)
+    rows = np.arange(len(n_node))
+    for i in range(n_node.shape[1]):
+        block_index[:, i] = nodes.argmin(1)
+        nodes[rows, block_index[:, i]] += n_node[:, i]
+    return -(-(int(nodes.max(initial=0)) + 1) // 8) * 8, np.where(real, block_index, -1)
 
 
 def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
@@ -291,7 +294,21 @@ def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int,
     sizes = range(largest, max(costs.block_limit, largest) + 1)
     shortlist = sorted(sizes, key=lambda block: work(fullest, block)[0])[:SHORTLIST]
     all_batches = np.arange(len(n_node))
-    return min((work(all_batches, block) for block in shortlist), key=lambda choice: choice[0])[1:]
+    _, block, block_index = min((work(all_batches, block) for block in shortlist), key=lambda choice: choice[0])
+    return block, _dealt(block_index, n_node, parts)
+
+
+def _dealt(block_index: np.ndarray, n_node: np.ndarray, parts: int) -> np.ndarray:
+    """The same blocks in another order, so that parts have about the same number of nodes, and so equal work."""
+    batches = np.arange(len(n_node))[:, None]
+    blocks = -(-(int(block_index.max(initial=0)) + 1) // parts)  # of a part
+    nodes = np.zeros((len(n_node), blocks * parts), np.int64)
+    np.add.at(nodes, (np.broadcast_to(batches, block_index.shape), block_index), np.where(block_index < 0, 0, n_node))
+    turn, part = np.divmod(np.arange(blocks * parts), parts)  # the fullest blocks first, there and back again
+    places = np.where(turn % 2, parts - 1 - part, part) * blocks + turn
+    place = np.empty_like(block_index, shape=nodes.shape)
+    place[batches, np.argsort(-nodes, axis=1, kind="stable")] = places
+    return np.where(block_index < 0, -1, np.take_along_axis(place, np.maximum(block_index, 0), 1))
 
 
 def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:
