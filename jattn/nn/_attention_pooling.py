@@ -144,7 +144,6 @@ class AttentionPooling(nn.Module):
     order: int = 2
     aggregation: Aggregation = "mean"
 
-    @nn.compact
     def __call__(
         self,
         x: Float[Array, "nodes features"],
@@ -163,22 +162,32 @@ class AttentionPooling(nn.Module):
         Raises:
           ValueError: the scorer is "ground_truth" and there is no target.
         """
+        weight, reduced, result = self.weigh(topology, x if score_features is None else score_features, target)
+        return weight[:, None] * x, reduced, result
+
+    @nn.compact
+    def weigh(
+        self,
+        topology: Topology,
+        score_features: Float[Array, "nodes scored_features"],
+        target: Float[Array, " nodes"] | None = None,
+    ) -> tuple[Float[Array, " nodes"], Topology, PoolingResult]:
+        """The pooling without its product: what multiplies features, 0 in dropped rows, and the rest of its results."""
         if self.config.scorer.kind == "ground_truth":
             if target is None:
                 raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')
             alpha = normalize_target(target, topology)
         else:
-            scores = Scorer(self.config.scorer, self.order, self.aggregation, name="scorer")(
-                x if score_features is None else score_features, topology
-            )
+            scorer = Scorer(self.config.scorer, self.order, self.aggregation, name="scorer")
+            scores = scorer(score_features, topology)
             alpha = topology.softmax(scores, self.config.softmax)
         relative, renormalize = self.config.relative, self.config.renormalize
         reduced = topology.subgraph(self.config.select(_times_nodes(alpha, topology) if relative else alpha, topology))
-        # Weights of 0 also mask the rows, because x is finite.
+        # Weights of 0 also mask rows, because features are finite.
         weight = normalize_target(alpha, reduced) if renormalize else reduced.mask_nodes(alpha)
         if relative:
             weight = _times_nodes(weight, reduced if renormalize else topology)
-        return weight[:, None] * x, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)
+        return weight, reduced, PoolingResult(alpha, topology.node_mask, reduced.node_mask)
 
 
 def _times_nodes(alpha: Float[Array, " nodes"], topology: Topology) -> Float[Array, " nodes"]:

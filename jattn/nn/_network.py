@@ -60,12 +60,18 @@ class Nodes(NamedTuple):
       previous: those that entered the layer before, [nodes, features].
       target: target attention, [nodes]; None where there is none, or where nodes are clusters.
       topology: which nodes share a graph or an edge, and which are dropped.
+      weight: attention that has yet to multiply x, [nodes]; None if there is none.
     """
 
     x: Float[Array, "nodes features"]
     previous: Float[Array, "nodes previous_features"]
     target: Float[Array, " nodes"] | None
     topology: Topology
+    weight: Float[Array, " nodes"] | None = None
+
+    def weighted(self) -> "Nodes":
+        """The same nodes after that product."""
+        return self if self.weight is None else self._replace(x=self.weight[:, None] * self.x, weight=None)
 
 
 class Network(nn.Module):
@@ -243,6 +249,7 @@ class Network(nn.Module):
                         z, later = self._layers_of_kept(i, nodes)
                         return z, (*results, *later)
                     nodes = nodes._replace(topology=dataclasses.replace(nodes.topology, compact=True))
+                nodes = nodes.weighted()
             topology, is_last = nodes.topology, i == len(self.filters) - 1
             if is_last and self.readout == "max" and (topology.compact or (compact and not any(self.poolings))):
                 # The gradient of a maximum reaches few rows.
@@ -255,7 +262,7 @@ class Network(nn.Module):
         return self.scale_readout(z), tuple(results)
 
     def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
-        """What enters convolution `i` after the pooling before it, and the result of that pooling."""
+        """The nodes after the pooling before convolution `i`, not yet weighted, and the result of that pooling."""
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
             return nodes, None
@@ -264,8 +271,8 @@ class Network(nn.Module):
             x, topology, auxiliary = pool(nodes.x, nodes.topology)
             return Nodes(x, x, None, topology), auxiliary
         score_features = nodes.x if pooling.score_from == "current" else nodes.previous
-        x, topology, result = pool(nodes.x, nodes.topology, score_features, nodes.target)
-        return nodes._replace(x=x, topology=topology), result
+        weight, topology, result = pool.weigh(nodes.topology, score_features, nodes.target)
+        return nodes._replace(topology=topology, weight=weight), result
 
     def _has_layouts(self, topology: Topology) -> bool:
         """Whether kept nodes move to compact layouts: only for layers wide enough to be worth a program for each."""
@@ -282,7 +289,7 @@ class Network(nn.Module):
         def in_layout(layout: CompactLayout | None) -> Callable[..., Any]:
             def run(network: Network, nodes: Nodes) -> Any:
                 if layout is None:  # None stands for all rows
-                    return network._layers(start, nodes, compact=True, is_pooled=True)
+                    return network._layers(start, nodes.weighted(), compact=True, is_pooled=True)
                 reduced, rows = compact_rows(cast(BlockTopology, nodes.topology), layout)
                 # Programs for fewer rows pay where most rows may be empty.
                 reduced = dataclasses.replace(reduced, compact=layout == options[0])
@@ -299,8 +306,9 @@ class Network(nn.Module):
         self, start: int, nodes: Nodes, reduced: Topology, rows: RowMap
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
         """`_layers` on other rows of the same nodes."""
-        x, target = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target))
-        kept = Nodes(cast(Array, x), cast(Array, x), target, reduced)
+        # They move before attention multiplies them, which then takes a product of the kept rows alone.
+        x, target, weight = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target, nodes.weight))
+        kept = Nodes(cast(Array, x), cast(Array, x), target, reduced, weight).weighted()
         z, results = self._layers(start, kept, compact=True, is_pooled=True)
         return z, jax.tree.map(lambda values: scatter_rows(values, rows), results)
 
