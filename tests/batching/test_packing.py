@@ -45,6 +45,24 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
             assert not any(len(block) for block in blocks[bucket.nodes // bucket.block_size :])
 
 
+@fast
+@given(sizes=st.lists(st.integers(0, 12), min_size=1, max_size=40), parts=st.integers(2, 4), dense=st.booleans())
+def test_parts_have_about_as_many_nodes_each(sizes, parts, dense):
+    sizes = np.array(sizes)
+    ids, bucket = pack(graphs_of(sizes), np.arange(len(sizes))[None], parts, dense)
+    nodes = [sizes[part[part >= 0]].sum() for part in ids[0]]
+    movable = bucket.block_size if dense else sizes.max()  # what one part may have more than another
+    assert max(nodes) - min(nodes) <= movable
+
+
+def test_the_fullest_blocks_do_not_all_go_to_the_first_part():
+    sizes = np.arange(60, 76)  # no two fit into a block
+    ids, bucket = pack(graphs_of(sizes), np.arange(len(sizes))[None], 2, dense=True)
+    assert bucket.nodes == 8 * bucket.block_size
+    first, second = (sizes[part[part >= 0]].sum() for part in ids[0])
+    assert first == second
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_sparse_graphs_share_one_block_a_part(parts):
     sizes = np.array([130, 40, 30, 200])

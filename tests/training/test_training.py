@@ -18,7 +18,7 @@ from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold, s
 from jattn.nn._network import _drop_out
 from jattn.training import TrainConfig, attention_loss, make_predict, make_train, prepare_seeds, task_loss
 from jattn.training._checks import expect_params, warn_of_unused_weight
-from jattn.training._optimizer import make_optimizer
+from jattn.training._optimizer import as_vector, make_optimizer
 
 SIZES = [3, 6, 1, 0, 5, 4, 2]
 GRAPHS = [make_graph(size, 0.6, 50 + i) for i, size in enumerate(SIZES)]
@@ -118,7 +118,8 @@ def test_the_mean_loss_of_an_epoch_is_over_graphs_and_not_over_batches():
 
 def test_an_epoch_is_one_step_a_batch_with_the_gradient_of_the_mean_over_its_graphs():
     optimizer = make_optimizer(CONFIG, BATCHES.shape[1])
-    params, optimizer_state = start().params, start().optimizer
+    params = start().params
+    optimizer_state = optimizer.init(params)
     for row in BATCHES[0]:
         graph = pad_list([GRAPHS[i] for i in row if i >= 0], Bucket(24, 120, 8, 6))
         _, gradient = loss_and_gradient(params, graph)
@@ -192,6 +193,20 @@ def test_adam_and_decay_are_those_written_out_for_weights_and_biases_alike():
             lambda p, m, v, t=t: p - 0.1 * (m / (1 - 0.5**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8), expected, m, v
         )
     tree_close(params, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("size", [1, 475, 476])  # and five biases
+def test_the_vector_of_all_weights_has_zeros_at_its_end_and_parts_of_one_length(size, dtype):
+    params = {"kernel": jnp.ones((size, 1), dtype), "biases": jnp.arange(1, 6, dtype=dtype)}
+    vector, weights_of = as_vector(params)
+    assert len(vector) == (480 if size < 476 else 960)
+    assert [len(vector) % cores for cores in (2, 3, 4, 6, 8, 16, 96)] == [0] * 7
+    assert int((vector != 0).sum()) == size + 5
+    assert (vector[size + 5 :] == 0).all()
+    back = weights_of(vector)
+    assert {leaf.dtype for leaf in back.values()} == {jnp.dtype(dtype)}
+    jax.tree.map(np.testing.assert_array_equal, back, params)
 
 
 def test_dropout_is_active_in_training_alone():
