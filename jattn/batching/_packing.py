@@ -278,7 +278,11 @@ def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, n
     for i in range(n_node.shape[1]):
         block_index[:, i] = nodes.argmin(1)
         nodes[rows, block_index[:, i]] += n_node[:, i]
-    return -(-(int(nodes.max(initial=0)) + 1) // 8) * 8, np.where(real, block_index, -1)
+    # From the nodes of the fullest batch, which are about the same for all seeds, in steps: so buckets are the same, too.
+    room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
+    while room < nodes.max(initial=0):
+        room = int(1.02 * room) + 1
+    return -(-room // 8) * 8, np.where(real, block_index, -1)
 
 
 def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:

@@ -118,17 +118,6 @@ def test_a_process_measures_as_this_one_does(tmp_path):
     assert all(np.isfinite(value) and value >= 0 for value in numbers.values()), numbers
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # torch's own
-@pytest.mark.parametrize("workload", ["colors", "triangles", "sparse"])
-def test_pyg_trains_and_leaves_nodes_out(workload):
-    pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed; see benchmarks/requirements.txt")
-    from benchmarks import pyg
-
-    made = SOURCES[workload].workload(2)
-    assert 0 < next(pyg.training(made)) <= 1
-    assert next(pyg.leave_one_out(made)) == 1
-
-
 @pytest.mark.parametrize("nodes", [25, 800])
 def test_sparse_graphs_of_every_size_keep_their_nodes(nodes):
     made = sparse_source(nodes).workload(2)
