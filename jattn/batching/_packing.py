@@ -278,7 +278,7 @@ def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, n
     for i in range(n_node.shape[1]):
         block_index[:, i] = nodes.argmin(1)
         nodes[rows, block_index[:, i]] += n_node[:, i]
-    # From the nodes of the fullest batch, which are about the same for all seeds, in steps: so buckets are the same, too.
+    # In steps from the nodes of the fullest batch, which are about the same for all seeds: then buckets are the same.
     room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
     while room < nodes.max(initial=0):
         room = int(1.02 * room) + 1

@@ -10,7 +10,7 @@ from jattn import attention_loss, pad, sparse_topology, task_loss
 NOT_INSTALLED = "PyTorch Geometric is not installed; see benchmarks/requirements.txt"
 torch = pytest.importorskip("torch", reason=NOT_INSTALLED)
 pytest.importorskip("torch_geometric", reason=NOT_INSTALLED)
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # torch's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own
 
 
 def layers_of(model, params):
