@@ -2,8 +2,8 @@
 
 They are the same functions: with the same weights, both libraries give the same predictions, losses and gradients. Like
 ours, a layer has one product with its weights, and Adam is fused. A sum over neighbors is a product with a CSR matrix,
-which on graphs of 300 nodes takes a quarter of the time of PyG's message passing. PyG takes dropped nodes out of a batch,
-where we mask them. It trains one network at a time.
+which on graphs of 300 nodes takes a quarter of the time of PyG's message passing. PyG takes dropped nodes out of a
+batch, where we mask them. It trains one network at a time.
 
 MNIST-75sp is left out: its graphs are complete, and PyG has sparse sums only.
 """
