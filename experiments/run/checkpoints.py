@@ -24,7 +24,7 @@ from .identity import differences
 
 NUM_KEPT = 2  # checkpoints to keep: if the last one can't be read, there is another
 STATE, BEST, ABOUT = "state", "best", "about"  # the items of a checkpoint
-FORMAT = 2
+FORMAT = 3
 
 
 class Best(NamedTuple):
