@@ -4,7 +4,7 @@
     python -m experiments.triangles weak --data-dir DIR another preset, on the published data
     python -m experiments.triangles --epochs 5          a quick look
 
-On the published data the first takes 5 to 7 minutes on 2 CPU cores, compilation included, and reaches 89 / 47 % on
+On the published data the first takes 4 minutes on 2 CPU cores, compilation included, and reaches 88 / 49 % on
 Orig / Large with an attention AUC of 97 % in the first pooling.
 
 Knyazev et al. 2019, Tables 1 and 3.

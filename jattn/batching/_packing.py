@@ -299,7 +299,7 @@ def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int,
     shortlist = sorted(sizes, key=lambda block: work(fullest, block)[0])[:SHORTLIST]
     all_batches = np.arange(len(n_node))
     _, block, block_index = min((work(all_batches, block) for block in shortlist), key=lambda choice: choice[0])
-    return block, _dealt(block_index, n_node, parts)
+    return block, block_index if parts == 1 else _dealt(block_index, n_node, parts)
 
 
 def _dealt(block_index: np.ndarray, n_node: np.ndarray, parts: int) -> np.ndarray:
