@@ -10,7 +10,7 @@ Parts:
                     of 300 nodes with 5 neighbors
     leave_one_out   leave-one-out attribution of a graph by the teacher of each
     prediction      predictions for a graph by each
-    pyg             training and leave-one-out in turns with the nearest model of PyTorch Geometric, where it is
+    pyg             training and leave-one-out in turns with the same networks in PyTorch Geometric, where it is
                     installed (pip install -r benchmarks/requirements.txt)
     growth          training and leave-one-out against the number of nodes of graphs with 5 neighbors: random ones,
                     and points in a cube that are joined where they are near

@@ -25,8 +25,8 @@ def training(workload: Workload, seeds: int, repeats: int) -> Numbers:
     Args:
       workload: what is trained.
       seeds: networks that are trained at once.
-      repeats: epochs after the first, of which the quickest counts; as many times more as the graphs have fewer than
-        100,000 nodes, because the least of a few short times depends on luck. With 0, only the first epoch is measured.
+      repeats: epochs after the first, of which the quickest counts; with 0, only the first epoch is measured. Short
+        epochs are repeated more often, as the least of a few short times depends on luck: 100,000 / nodes times.
 
     Returns:
       "first": seconds of the first epoch, "compiling" among them. "each": milliseconds of a step and seed. "floor":
@@ -34,11 +34,10 @@ def training(workload: Workload, seeds: int, repeats: int) -> Numbers:
     """
     network, graphs = workload.network, workload.graphs
     count = len(graphs.n_node)
-    steps = math.ceil(count / BATCH)
     repeats *= max(1, 100_000 // int(graphs.n_node.sum()))
     epochs = train_seeds(network, workload.config, graphs, range(seeds), repeats + 1, BATCH)
     flops = 3 * min(BATCH, count) * forward_flops(network, graphs)
-    return _times(lambda: next(epochs).loss, repeats, seeds * steps, flops)
+    return _times(lambda: next(epochs).loss, repeats, seeds * math.ceil(count / BATCH), flops)
 
 
 def leave_one_out(workload: Workload, seeds: int, repeats: int) -> Numbers:

@@ -28,7 +28,7 @@ GRAPHS: Mapping[Name, Mapping[str, int]] = {
     "mnist75sp": {"training": 3200, "leave_one_out": 640, "prediction": 640},
     "sparse": {"training": 320, "leave_one_out": 16, "prediction": 320},
 }
-COMPARED: tuple[Name, ...] = ("colors", "triangles", "sparse")  # that PyG has a model for
+COMPARED: tuple[Name, ...] = ("colors", "triangles", "sparse")  # that are written in PyG, too
 GROWTH = (("training", "random"), ("leave_one_out", "random"), ("leave_one_out", "space"))
 IMPORT = "import jattn"
 

@@ -38,7 +38,7 @@ class Workload:
     Attributes:
       graphs: the host-side training split.
       network: our network; `benchmarks.pyg.Peer` makes PyG's of it.
-      config: how ours is trained, and PyG's but for attention.
+      config: how both are trained.
       teacher: the network whose leave-one-out attribution is computed, without pooling.
       teacher_config: how it is trained.
     """

@@ -87,7 +87,8 @@ def pack(
     Args:
       graphs: the split, on the host.
       batches: graph ids of each batch; -1 stands for none.
-      parts: number of devices that share a batch; all get the same number of blocks, and so of rows.
+      parts: number of devices that share a batch; all get the same number of blocks, and so of rows, and about as many
+        nodes. With one block a part, graphs then go to the emptiest block; or else full blocks change places.
       dense: whether A is stored as dense blocks. None: whichever is faster.
 
     Raises:
@@ -268,21 +269,16 @@ def ell_width(graphs: GraphsTuple, chosen: Int[np.ndarray, " chosen"]) -> tuple[
 
 
 def _one_block(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
-    """Rows of a block, with one block per part, and the block of each graph, [batches, batch]; -1: no graph.
-
-    The next graph goes to the emptiest block, so that devices have equal work: a step takes as long as the slowest.
-    """
-    nodes = np.zeros((len(n_node), parts), np.int64)
-    block_index = np.full(n_node.shape, -1, np.int32)
-    rows = np.arange(len(n_node))
-    for i in range(n_node.shape[1]):
-        block_index[:, i] = nodes.argmin(1)
-        nodes[rows, block_index[:, i]] += n_node[:, i]
-    # In steps from the nodes of the fullest batch, which are about the same for all seeds: then buckets are the same.
+    """Rows of a block, with one block per part, and the block of each graph, [batches, batch]; -1: no graph."""
+    emptiest, nodes = _emptiest(n_node, real, parts)
     room = -(-(int(n_node.sum(1).max(initial=0)) + parts) // parts)
-    while room < nodes.max(initial=0):
+    while True:
+        block = -(-max(room, int(n_node.max(initial=1))) // 8) * 8
+        first_fit = _first_fit(n_node, real, block)
+        if first_fit.max(initial=0) < parts:
+            # First fit needs the least room, but fills one block after another: only where the other does not fit.
+            return block, np.where(nodes.max(1, keepdims=True) <= block, emptiest, first_fit)
         room = int(1.02 * room) + 1
-    return -(-room // 8) * 8, np.where(real, block_index, -1)
 
 
 def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int, np.ndarray]:
@@ -303,16 +299,34 @@ def _best_blocks(n_node: np.ndarray, real: np.ndarray, parts: int) -> tuple[int,
 
 
 def _dealt(block_index: np.ndarray, n_node: np.ndarray, parts: int) -> np.ndarray:
-    """The same blocks in another order, so that parts have about the same number of nodes, and so equal work."""
-    batches = np.arange(len(n_node))[:, None]
-    blocks = -(-(int(block_index.max(initial=0)) + 1) // parts)  # of a part
-    nodes = np.zeros((len(n_node), blocks * parts), np.int64)
-    np.add.at(nodes, (np.broadcast_to(batches, block_index.shape), block_index), np.where(block_index < 0, 0, n_node))
-    turn, part = np.divmod(np.arange(blocks * parts), parts)  # the fullest blocks first, there and back again
-    places = np.where(turn % 2, parts - 1 - part, part) * blocks + turn
-    place = np.empty_like(block_index, shape=nodes.shape)
-    place[batches, np.argsort(-nodes, axis=1, kind="stable")] = places
-    return np.where(block_index < 0, -1, np.take_along_axis(place, np.maximum(block_index, 0), 1))
+    """The same blocks in other places, so that parts have about as many nodes."""
+    rows = np.arange(len(n_node))[:, None]
+    blocks = -(-(int(block_index.max(initial=0)) + 1) // parts) * parts
+    nodes = np.zeros((len(n_node), blocks), np.int64)
+    np.add.at(nodes, (np.broadcast_to(rows, block_index.shape), block_index), np.where(block_index < 0, 0, n_node))
+    places = np.take_along_axis(even_places(nodes, parts), np.maximum(block_index, 0), 1)
+    return np.where(block_index < 0, -1, places)
+
+
+def even_places(nodes: Int[np.ndarray, "batches blocks"], parts: int) -> Int[np.ndarray, "batches blocks"]:
+    """The place of each block so that parts, of as many blocks each, have about as many nodes: the fullest first."""
+    blocks = nodes.shape[1]
+    turn, part = np.divmod(np.arange(blocks), parts)
+    there_and_back = np.where(turn % 2, parts - 1 - part, part) * (blocks // parts) + turn
+    places = np.empty_like(nodes)
+    np.put_along_axis(places, np.argsort(-nodes, axis=1, kind="stable"), there_and_back[None], 1)
+    return places
+
+
+def _emptiest(n_node: np.ndarray, real: np.ndarray, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    """The emptiest of some blocks for each graph, and the nodes of each block; all batches at once."""
+    nodes = np.zeros((len(n_node), blocks), np.int64)
+    block_index = np.full(n_node.shape, -1, np.int32)
+    rows = np.arange(len(n_node))
+    for i in range(n_node.shape[1]):
+        block_index[:, i] = nodes.argmin(1)
+        nodes[rows, block_index[:, i]] += n_node[:, i]
+    return np.where(real, block_index, -1), nodes
 
 
 def _first_fit(n_node: np.ndarray, real: np.ndarray, block: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from jraph import GraphsTuple
 
 from jattn.batching._buckets import SparseStorage
-from jattn.batching._packing import Packed, ell_width, pack, shuffled_batches
+from jattn.batching._packing import Packed, ell_width, even_places, pack, shuffled_batches
 
 SAMPLE, SAMPLE_SEED = 2048, (1 << 32) - 1  # batches of the sample, and their seed
 SAMPLED = 100_000  # most graphs of the sample, if it has more than one epoch
@@ -47,8 +47,10 @@ def pack_training(
     if most_rows is not None and not bucket.is_dense:
         chunks = min(-(-bucket.nodes // most_rows), -(-batches.shape[-1] // parts))
         if chunks > 1:
+            ids, bucket = pack(graphs, both, parts * chunks)
+            places = even_places(_sums(np.asarray(graphs.n_node), ids), parts)
+            ids = np.take_along_axis(ids, np.argsort(places, axis=1)[:, :, None], 1)
             parts *= chunks
-            ids, bucket = pack(graphs, both, parts)
     full = (sample >= 0).all(1)
     typical = np.flatnonzero(full if full.any() else ~full)
     edges = _capacity(_sums(np.asarray(graphs.n_edge), ids), typical)

@@ -172,7 +172,7 @@ class AttentionPooling(nn.Module):
         score_features: Float[Array, "nodes scored_features"],
         target: Float[Array, " nodes"] | None = None,
     ) -> tuple[Float[Array, " nodes"], Topology, PoolingResult]:
-        """The pooling without its product: what multiplies features, 0 in dropped rows, and the rest of its results."""
+        """What multiplies features, in place of the pooled features. Arguments, other results and errors as above."""
         if self.config.scorer.kind == "ground_truth":
             if target is None:
                 raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')

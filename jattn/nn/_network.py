@@ -56,7 +56,7 @@ class Nodes(NamedTuple):
     """What enters a layer.
 
     Attributes:
-      x: features of every node, 0 in dropped rows, [nodes, features].
+      x: features of every node, 0 in dropped rows once they are weighted, [nodes, features].
       previous: those that entered the layer before, [nodes, features].
       target: target attention, [nodes]; None where there is none, or where nodes are clusters.
       topology: which nodes share a graph or an edge, and which are dropped.
@@ -242,14 +242,13 @@ class Network(nn.Module):
         results: list[PoolingResult | Array] = []
         for i in range(start, len(self.filters)):
             if not (is_pooled and i == start):
-                nodes, result = self._pool(i, nodes)
+                nodes, result = self._pool(i, nodes, compact=compact)
                 results += [] if result is None else [result]
                 if compact and result is not None:
                     if self._has_layouts(nodes.topology):
                         z, later = self._layers_of_kept(i, nodes)
                         return z, (*results, *later)
                     nodes = nodes._replace(topology=dataclasses.replace(nodes.topology, compact=True))
-                nodes = nodes.weighted()
             topology, is_last = nodes.topology, i == len(self.filters) - 1
             if is_last and self.readout == "max" and (topology.compact or (compact and not any(self.poolings))):
                 # The gradient of a maximum reaches few rows.
@@ -261,8 +260,11 @@ class Network(nn.Module):
         z = nodes.topology.readout(y.astype(jnp.promote_types(y.dtype, jnp.float32)), self.readout)
         return self.scale_readout(z), tuple(results)
 
-    def _pool(self, i: int, nodes: Nodes) -> tuple[Nodes, PoolingResult | Array | None]:
-        """The nodes after the pooling before convolution `i`, not yet weighted, and the result of that pooling."""
+    def _pool(self, i: int, nodes: Nodes, *, compact: bool) -> tuple[Nodes, PoolingResult | Array | None]:
+        """The nodes after the pooling before convolution `i`, and the result of that pooling.
+
+        Where kept nodes move to compact layouts, attention has yet to multiply them, which then takes fewer rows.
+        """
         pooling = self.poolings[i] if i < len(self.poolings) else None
         if pooling is None:
             return nodes, None
@@ -271,8 +273,11 @@ class Network(nn.Module):
             x, topology, auxiliary = pool(nodes.x, nodes.topology)
             return Nodes(x, x, None, topology), auxiliary
         score_features = nodes.x if pooling.score_from == "current" else nodes.previous
-        weight, topology, result = pool.weigh(nodes.topology, score_features, nodes.target)
-        return nodes._replace(topology=topology, weight=weight), result
+        if compact and self._has_layouts(nodes.topology) and type(pool) is AttentionPooling:  # others may do otherwise
+            weight, topology, result = pool.weigh(nodes.topology, score_features, nodes.target)
+            return nodes._replace(topology=topology, weight=weight), result
+        x, topology, result = pool(nodes.x, nodes.topology, score_features, nodes.target)
+        return nodes._replace(x=x, topology=topology), result
 
     def _has_layouts(self, topology: Topology) -> bool:
         """Whether kept nodes move to compact layouts: only for layers wide enough to be worth a program for each."""
@@ -306,7 +311,6 @@ class Network(nn.Module):
         self, start: int, nodes: Nodes, reduced: Topology, rows: RowMap
     ) -> tuple[Float[Array, "graphs features"], tuple[PoolingResult | Array, ...]]:
         """`_layers` on other rows of the same nodes."""
-        # They move before attention multiplies them, which then takes a product of the kept rows alone.
         x, target, weight = (None if x is None else gather_rows(x, rows) for x in (nodes.x, nodes.target, nodes.weight))
         kept = Nodes(cast(Array, x), cast(Array, x), target, reduced, weight).weighted()
         z, results = self._layers(start, kept, compact=True, is_pooled=True)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from jattn.training._config import TrainConfig
 from jattn.types import AnyArray, Params
 
-MULTIPLE = 480  # of the length of the vector of all weights: 2 to 6, 8, 10, 12, 16, 20, 24, 32, 48 and 96 divide it
+MULTIPLE = 960  # of the length of the vector of all weights: 2 to 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96 divide it
 
 
 class Rates(NamedTuple):
@@ -67,8 +67,9 @@ def adam(rates: Rates, axis: str | None = None) -> optax.GradientTransformation:
 def as_vector(params: Params) -> tuple[Float[Array, " weights"], Callable[[Float[Array, " weights"]], Params]]:
     """All weights in one vector, with zeros at its end, and the map from such a vector to weights.
 
-    The optimizer then takes a few operations a step, not a few for each array. The length divides by numbers of cores:
-    XLA parts the vector among these, and where parts differ it checks bounds for each weight, four times as slow.
+    The optimizer then takes a few operations a step, not a few for each array. Usual numbers of cores divide the
+    length: XLA parts the vector among these, and where parts differ it checks bounds for each weight, which takes
+    several times as long. Weights of several dtypes have their common one in the vector.
     """
     leaves = jax.tree.leaves(params)
     rest = jnp.zeros(-sum(leaf.size for leaf in leaves) % MULTIPLE, jnp.result_type(*leaves))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jattn.batching import evaluation_batches, pack, shuffled_batches, size_classes
 from jattn.batching._packing import MAX_DEVIATION, prediction_classes
+from jattn.batching._training_batches import pack_training
 from jattn.graphs import Proximity, from_dense
 
 fast = settings(max_examples=40, deadline=None, derandomize=True)
@@ -46,13 +47,26 @@ def test_each_graph_has_one_block_with_room_for_it(sizes, parts, seed, dense):
 
 
 @fast
-@given(sizes=st.lists(st.integers(0, 12), min_size=1, max_size=40), parts=st.integers(2, 4), dense=st.booleans())
-def test_parts_have_about_as_many_nodes_each(sizes, parts, dense):
+@given(sizes=st.lists(st.integers(0, 12), min_size=20, max_size=40), parts=st.integers(2, 4))
+def test_parts_have_about_as_many_nodes_each(sizes, parts):
     sizes = np.array(sizes)
-    ids, bucket = pack(graphs_of(sizes), np.arange(len(sizes))[None], parts, dense)
+    ids, _ = pack(graphs_of(sizes), np.arange(len(sizes))[None], parts, dense=False)
     nodes = [sizes[part[part >= 0]].sum() for part in ids[0]]
-    movable = bucket.block_size if dense else sizes.max()  # what one part may have more than another
-    assert max(nodes) - min(nodes) <= movable
+    assert max(nodes) - min(nodes) <= sizes.max()
+
+
+def test_a_part_needs_no_more_rows_for_that():
+    sizes = np.array([6, 6, 4, 4, 4])  # the emptiest first: 6 + 4 + 4 and 6 + 4; first fit: 12 and 12
+    _, bucket = pack(graphs_of(sizes), np.arange(len(sizes))[None], 2, dense=False)
+    assert bucket.nodes == 16
+
+
+def test_devices_have_about_as_many_nodes_in_all_of_their_chunks():
+    sizes = np.arange(100, 900, 100)
+    ids, _ = pack_training(graphs_of(sizes), np.arange(len(sizes))[None], parts=2, most_rows=1)
+    nodes = np.append(sizes, 0)[ids].sum(-1).reshape(2, -1)
+    assert nodes.shape[1] > 1
+    assert abs(nodes.sum(1)[0] - nodes.sum(1)[1]) <= 100
 
 
 def test_the_fullest_blocks_do_not_all_go_to_the_first_part():

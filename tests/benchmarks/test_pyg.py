@@ -52,10 +52,8 @@ def test_predictions_losses_and_gradients_are_ours(workload):
         return loss, output
 
     (loss, output), gradient = jax.jit(jax.value_and_grad(loss_of, has_aux=True))(params)
-    model, batch = (
-        pyg.Peer(made.network, graph.nodes["features"].shape[1]),
-        Batch.from_data_list(pyg.as_data(made.graphs)),
-    )
+    model = pyg.Peer(made.network, graph.nodes["features"].shape[1], config.attention_weight > 0)
+    batch = Batch.from_data_list(pyg.as_data(made.graphs))
     copied = 0
     with torch.no_grad():
         for layer, weights in layers_of(model, params):
@@ -74,6 +72,20 @@ def test_predictions_losses_and_gradients_are_ours(workload):
     for layer, weights in layers_of(model, gradient):
         expected = as_weight(weights["kernel"])
         np.testing.assert_allclose(layer.weight.grad, expected, rtol=1e-2, atol=1e-3 * np.abs(expected).max())
+
+
+def test_copies_without_a_node_are_pygs_subgraphs():
+    from torch_geometric.data import Batch
+
+    from benchmarks import pyg
+
+    made = SOURCES["triangles"].workload(3)
+    model = pyg.Peer(made.teacher, made.graphs.nodes["features"].shape[1])
+    for graph in pyg.as_data(made.graphs):
+        left = ~torch.eye(graph.num_nodes, dtype=torch.bool)
+        expected, _, _ = model(Batch.from_data_list([graph, *(graph.subgraph(mask) for mask in left)]))
+        actual, _, _ = model(pyg.with_each_node_left_out(graph))
+        np.testing.assert_allclose(actual.detach(), expected.detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("workload", ["colors", "triangles", "sparse"])

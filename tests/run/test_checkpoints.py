@@ -14,7 +14,7 @@ from experiments.run.identity import training_identity
 from jattn import AttentionPoolingConfig, Network, Threshold, TrainConfig
 from jattn.training import TrainState
 
-OPTIMIZER = optax.flatten(optax.chain(optax.identity(), optax.scale_by_adam(), optax.scale_by_learning_rate(0.1)))
+OPTIMIZER = optax.chain(optax.identity(), optax.scale_by_adam(), optax.scale_by_learning_rate(0.1))
 
 
 def state(value, size=3):
@@ -167,13 +167,13 @@ def test_how_libraries_print_things_does_not_matter(tmp_path, monkeypatch):
 
 
 def test_checkpoints_of_another_format_are_refused_and_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.run.checkpoints.FORMAT", 3)
+    monkeypatch.setattr("experiments.run.checkpoints.FORMAT", 4)
     with Checkpoints(tmp_path, THIS) as checkpoints:
         checkpoints.save(1, state(1), seconds=0.0)
     monkeypatch.undo()
     before = contents(tmp_path)
     with pytest.raises(
-        RunError, match=r"/1: its format is 3, of a newer version .*; go on with what made it, or choose"
+        RunError, match=r"/1: its format is 4, of a newer version .*; go on with what made it, or choose"
     ):
         saved_after(tmp_path)
     assert contents(tmp_path) == before
