@@ -217,7 +217,7 @@ class Copies(NamedTuple):
 
 
 def with_each_node_left_out(graph: Any) -> Copies:
-    """A graph and its copies without one node each, all at once: PyG's `subgraph` of each takes several times as long."""
+    """A graph and its copies without one node each, all at once: `subgraph` for each takes several times as long."""
     nodes = graph.num_nodes
     keep = torch.ones(nodes + 1, nodes, dtype=torch.bool)
     keep[1:].fill_diagonal_(False)

@@ -9,6 +9,7 @@ import jraph
 import numpy as np
 import pytest
 from cases import default_xla, slow
+from flax import linen as nn
 from graph_strategies import USUAL, graph_lists, make_graph, pad, rows, seeds
 from hypothesis import given
 from programs import (
@@ -24,7 +25,7 @@ from programs import (
 )
 
 from jattn.batching import device_put, gather, pack
-from jattn.nn import AttentionPoolingConfig, Network, ScorerConfig, Threshold
+from jattn.nn import AttentionPooling, AttentionPoolingConfig, ChebyGINConv, Network, ScorerConfig, Threshold
 from jattn.nn._compaction import (
     CompactLayout,
     compact_rows,
@@ -142,6 +143,38 @@ NODES = {0: 5, 1: 20, 2: 30, 3: 38, 4: sum(SIZES)}  # kept by the branches; the 
 def test_every_branch_gives_the_loss_and_the_gradient_of_all_rows(branch, readout):
     assert branch_of(NODES[branch]) == branch
     assert_same(NODES[branch], readout=readout)
+
+
+class Tripled(AttentionPooling):
+    def __call__(self, x, *others):
+        z, topology, result = super().__call__(x, *others)
+        return 3 * z, topology, result
+
+
+class OfTripled(Network):
+    def setup(self):
+        self.conv_0, self.conv_1 = (ChebyGINConv(features, self.order) for features in self.filters)
+        self.pool_1 = Tripled(self.poolings[1], self.order, self.aggregation)
+        self.output = nn.Dense(self.outputs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(Network, {"renormalize": True, "relative": True}), slow(Network, {"relative": True}), (OfTripled, {})],
+)
+def test_what_attention_multiplies_is_the_same_in_a_layout(kind, options):
+    select = Threshold(1.0 if options else 0.2)  # relative or not, about half of the nodes stay
+    pooling = AttentionPoolingConfig(select, ScorerConfig("linear"), **options)
+    model, topology, graph = kind((5, 6), order=3, outputs=3, poolings=(None, pooling)), batch().topology, batch().graph
+    params = model.init(jax.random.key(3), graph, topology)["params"]
+    value = jax.value_and_grad(total_loss, has_aux=True)
+    expected, actual = (
+        jax.jit(lambda params, compact=compact: value(params, model, graph, topology, compact))(params)
+        for compact in (False, True)
+    )
+    reduced = topology.subgraph(expected[0][1].poolings[0].node_mask)
+    assert smallest_fitting(reduced, layouts(reduced)) < len(layouts(reduced))
+    jax.tree.map(functools.partial(assert_close, tolerance=1e-5), actual, expected)
 
 
 @pytest.mark.slow
