@@ -115,27 +115,9 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
       bucket: size of every batch.
       axis: as in `make_train`.
     """
-    execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
     structure = structure if config.precision is None else structure.with_precision(config.precision)
     over_all = functools.partial(jax.lax.psum, axis_name=axis) if axis else lambda x: x
-
-    def loss(
-        params: Params, network: Network, numbers: TrainNumbers, batch: Batch, count: Array, key: PRNGKeyArray
-    ) -> tuple[Array, Output]:
-        graph, topology = batch.graph, batch.topology
-        graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
-        options: Any = {"train": True, "rngs": {"dropout": key}} | execution
-        if type(network) is Network and network.dropout:
-            options["dropout"] = numbers.dropout
-        output = cast(Output, network.apply({"params": params}, graph, topology, **options))
-        total = task_loss(output.prediction, labels(graph), topology.graph_mask, config.task, count)
-        for per_graph in output.auxiliary:
-            total += auxiliary_loss(per_graph, topology.graph_mask, count)
-        if config.attention_weight:
-            target = graph.nodes["attention"]
-            for pooled in output.poolings:
-                total += numbers.attention_weight * attention_loss(pooled, target, topology, count)
-        return total, output
+    loss = _make_loss(config)
 
     def step(
         state: TrainState,
@@ -162,7 +144,7 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
     def epoch(
         state: TrainState, split: DeviceDataset, batches: Array, numbers: TrainNumbers
     ) -> tuple[TrainState, tuple[Array, Predictions]]:
-        vector, unravel = as_vector(state.params)
+        vector, unravel = as_vector(state.params)  # in place of the weights while the steps run
 
         def body(state: TrainState, step_input: tuple[Array, Array]) -> tuple[TrainState, Any]:
             state, (value, made) = step(state, unravel, split, *step_input, numbers)
@@ -174,6 +156,31 @@ def make_epoch(structure: Network, config: TrainConfig, bucket: Bucket, axis: st
         return state._replace(params=unravel(state.params)), (mean_loss, in_split_order(split, *made))
 
     return epoch
+
+
+def _make_loss(config: TrainConfig) -> Callable[..., tuple[Array, Output]]:
+    """The function that gives the loss of a batch, part of a mean over `count` graphs, and the outputs."""
+    execution: Any = {"compact": True} if config.compact else {}  # subclasses of `Network` may not know it
+
+    def loss(
+        params: Params, network: Network, numbers: TrainNumbers, batch: Batch, count: Array, key: PRNGKeyArray
+    ) -> tuple[Array, Output]:
+        graph, topology = batch.graph, batch.topology
+        graph = graph._replace(globals={GRAPH_ID: batch.graph_ids, **graph.globals})
+        options: Any = {"train": True, "rngs": {"dropout": key}} | execution
+        if type(network) is Network and network.dropout:
+            options["dropout"] = numbers.dropout
+        output = cast(Output, network.apply({"params": params}, graph, topology, **options))
+        total = task_loss(output.prediction, labels(graph), topology.graph_mask, config.task, count)
+        for per_graph in output.auxiliary:
+            total += auxiliary_loss(per_graph, topology.graph_mask, count)
+        if config.attention_weight:
+            target = graph.nodes["attention"]
+            for pooled in output.poolings:
+                total += numbers.attention_weight * attention_loss(pooled, target, topology, count)
+        return total, output
+
+    return loss
 
 
 def _sum_chunks(function: Callable[[Array], tuple[Any, Any]], ids: Int[Array, "chunks entries"]) -> tuple[Any, Any]:
