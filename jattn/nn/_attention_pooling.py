@@ -172,7 +172,7 @@ class AttentionPooling(nn.Module):
         score_features: Float[Array, "nodes scored_features"],
         target: Float[Array, " nodes"] | None = None,
     ) -> tuple[Float[Array, " nodes"], Topology, PoolingResult]:
-        """What multiplies features, in place of the pooled features. Arguments, other results and errors as above."""
+        """As `__call__`, but with what multiplies features, 0 in dropped rows, in place of the pooled features."""
         if self.config.scorer.kind == "ground_truth":
             if target is None:
                 raise ValueError('graph: ground-truth pooling needs nodes["attention"], the target')
